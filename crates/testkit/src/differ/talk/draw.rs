@@ -148,6 +148,11 @@ impl Writer<'_> {
         if leaves && self.themes.contains(&Theme::Events) {
             return;
         }
+        // EXEC of SUBSCRIBE to two channels is followed by replies that nobody counts, and what HELLO tells
+        // differs: it could not be found among them.
+        if name == "hello" && self.is_in_transaction[connection] && self.themes.contains(&Theme::Messages) {
+            return;
+        }
         match &*name {
             "multi" => self.is_in_transaction[connection] = true,
             "watch" => self.is_watching[connection] = true,

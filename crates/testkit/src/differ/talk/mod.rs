@@ -163,11 +163,35 @@ impl Talk<'_> {
         self.steps.push(step.clone());
         self.heard.push(theirs.clone());
         let difference = match ours {
-            Ok(ours) => self.compare(step, &theirs, &ours).map(|at| self.difference(Some(at), Ok(ours))),
+            Ok(ours) => match self.compare(step, &theirs, &ours) {
+                Some(at) if self.is_left_waiting(at)? => {
+                    self.is_over = true;
+                    None
+                }
+                at => at.map(|at| self.difference(Some(at), Ok(ours))),
+            },
             Err(error) => Some(self.difference(None, Err(error.to_string()))),
         };
         self.note_queue(step, &theirs);
         Ok(difference)
+    }
+
+    /// Whether the peer lets this client wait for a key that has what it waits for. It does where the key's
+    /// old value was overwritten (docs/differences.md); Sardine serves it.
+    fn is_left_waiting(&mut self, connection: usize) -> io::Result<bool> {
+        let Some(waits) = self.steps.iter().rfind(|step| step.connection == connection) else {
+            return Ok(false);
+        };
+        let kind = if waits.name().starts_with("bz") { "zset" } else { "list" };
+        if !self.theirs.waits(connection) || waits.name().starts_with('x') {
+            return Ok(false);
+        }
+        for key in &waits.request[1..] {
+            if self.theirs.kind(key)? == kind {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The error for a step that the peer does not answer, with all that led to it.

@@ -196,6 +196,12 @@ impl Side {
         Ok(heard.values)
     }
 
+    /// What TYPE says.
+    pub(super) fn kind(&mut self, key: &[u8]) -> io::Result<String> {
+        let told = self.control.call(&[b"TYPE", key])?;
+        Ok(String::from_utf8_lossy(told.text().unwrap_or_default()).into_owned())
+    }
+
     pub(super) fn digest(&mut self) -> io::Result<Value> {
         self.control.call(&["DEBUG", "DIGEST"])
     }
