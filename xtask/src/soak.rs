@@ -1,6 +1,7 @@
-//! `cargo xtask soak MINUTES [--seed N] [--workers N]`: hostile and friendly clients together on a restless
-//! server, for so long (`crates/testkit/src/soak`). Builds the server optimised and with checks of the heap
-//! (the profile `checked`), and prints one page.
+//! `cargo xtask soak MINUTES [--seed N] [--workers N] [--crowd N]`: hostile and friendly clients together on
+//! a restless server, for so long (`crates/testkit/src/soak`); with `--crowd` friendly ones and a crowd that
+//! waits, watches, listens and keeps copies. Builds the server optimised and with checks of the heap (the
+//! profile `checked`), and prints one page.
 use crate::shell::{Outcome, cargo, execute, passed_on, target_folder};
 use clap::{Arg, ArgMatches, Command, value_parser};
 
@@ -10,7 +11,7 @@ pub(crate) fn command() -> Command {
     let minutes = Arg::new("MINUTES").required(true).value_parser(value_parser!(f64));
     Command::new("soak")
         .about("Hostile and friendly clients together on a restless server with checks, for so long")
-        .args([minutes, passed_on().help("Options of the runner: --seed N, --workers N")])
+        .args([minutes, passed_on().help("Options of the runner: --seed N, --workers N, --crowd N")])
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Outcome {

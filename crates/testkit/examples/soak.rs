@@ -26,12 +26,16 @@ fn options() -> Options {
     let seed =
         option("seed", "N").value_parser(value_parser!(u64)).help("Of all clients, instead of a new one");
     let workers = option("workers", "N").default_value("4").value_parser(value_parser!(usize));
-    let matches = Command::new("soak").args([sardine, seconds, seed, workers]).get_matches();
+    let crowd = option("crowd", "N").default_value("0").value_parser(value_parser!(u64));
+    let crowd =
+        crowd.help("Clients that wait, watch, listen, keep copies and are users, instead of hostile ones");
+    let matches = Command::new("soak").args([sardine, seconds, seed, workers, crowd]).get_matches();
     let number = |name: &str| *matches.get_one::<u64>(name).expect("it has a default");
     Options {
         sardine: matches.get_many("sardine").expect("it is required").cloned().collect(),
         seconds: number("seconds"),
         seed: matches.get_one("seed").copied().unwrap_or_else(|| u64::from(std::process::id())),
         workers: *matches.get_one("workers").expect("it has a default"),
+        crowd: number("crowd"),
     }
 }

@@ -7,12 +7,15 @@
 //!             read back is right
 //! hostile     do all that a client should not (`hostile`): half requests, floods, kills, pauses,
 //!             settings ...
+//! crowd       instead of hostile clients, if asked for: hundreds that wait, watch, publish,
+//!             listen, keep copies and are users (`crowd`)
 //! the watch   looks at the process once a second: memory and descriptors stay within bounds
 //! ```
 //!
-//! At the end the clients leave, the data goes, and memory and descriptors must be where they were, within
-//! [`Bounds`]; SIGTERM must end the server soon, and its log must hold no report of a crash. What clients do
-//! follows from one seed; when they do it depends on the machine.
+//! At the end the clients leave, the data goes, and memory, descriptors and all tables of clients must be
+//! where they were, within [`Bounds`]; SIGTERM must end the server soon, and its log must hold no report of a
+//! crash. What clients do follows from one seed; when they do it depends on the machine.
+mod crowd;
 mod friendly;
 mod hostile;
 mod process;
@@ -33,6 +36,8 @@ pub struct Options {
     pub seconds: u64,
     pub seed: u64,
     pub workers: usize,
+    /// How many clients are a crowd; with it there are no hostile ones.
+    pub crowd: u64,
 }
 
 /// What must hold while it runs and afterwards.
@@ -101,7 +106,7 @@ impl fmt::Display for Summary {
 
 /// Runs it to its end, which is sooner where something fails.
 pub fn run(options: &Options) -> io::Result<Summary> {
-    let process = Process::start(&options.sardine, options.workers, options.seed)?;
+    let process = Process::start(options)?;
     let before = process.health()?;
     let stage = Stage {
         process,
@@ -112,6 +117,9 @@ pub fn run(options: &Options) -> io::Result<Summary> {
         acts: hostile::Acts::default(),
     };
     let peak = play(&stage, options);
+    if options.crowd > 0 {
+        peak.unused().for_each(|name| stage.fail(format!("{name} was never more than 0")));
+    }
     let after = settle(&stage, before);
     let Stage { mut process, failures, requests, checked, acts, .. } = stage;
     let mut failures = failures.into_inner().expect("no thread panics with it");
@@ -127,11 +135,15 @@ pub fn run(options: &Options) -> io::Result<Summary> {
     let _ = writeln!(text, "seed {}, {} s, {} workers", options.seed, options.seconds, options.workers);
     let _ = writeln!(
         text,
-        "requests by friendly clients {}, replies checked {}",
+        "requests by friendly clients and the crowd {}, replies checked {}",
         requests.into_inner(),
         checked.into_inner()
     );
-    let _ = writeln!(text, "hostile acts {acts}");
+    if options.crowd > 0 {
+        let _ = writeln!(text, "a crowd of {}", options.crowd);
+    } else {
+        let _ = writeln!(text, "hostile acts {acts}");
+    }
     let _ = writeln!(text, "restless {unrest}");
     let _ = writeln!(text, "at first   {before}\nat most    {peak}\nafterwards {after}");
     Ok(Summary { failures, text })
@@ -149,7 +161,12 @@ fn play(stage: &Stage, options: &Options) -> Health {
             let seed = random.next_u64();
             scope.spawn(move || friendly::churn(stage, seed));
         }
-        for _ in 0..HOSTILE {
+        for thread in 0..crowd::threads(options.crowd) {
+            let seed = random.next_u64();
+            let clients = crowd::share(options.crowd, thread);
+            scope.spawn(move || crowd::run(stage, clients, seed));
+        }
+        for _ in 0..if options.crowd > 0 { 0 } else { HOSTILE } {
             let seed = random.next_u64();
             scope.spawn(move || hostile::run(stage, seed));
         }
@@ -197,10 +214,16 @@ fn settle(stage: &Stage, before: Health) -> Health {
 
 fn calm(stage: &Stage) -> io::Result<()> {
     let mut client = RespClient::connect(&stage.process.address())?;
-    let ends: [&[&str]; 6] = [
+    let users = crowd::users();
+    let users: Vec<&str> = users.iter().map(String::as_str).collect();
+    let ends: [&[&str]; 10] = [
         &["CLIENT", "UNPAUSE"],
         &["CONFIG", "SET", "activedefrag", "yes"],
+        &["CONFIG", "SET", "notify-keyspace-events", ""],
+        &["CONFIG", "SET", "tracking-table-max-keys", "1000000"],
         &["FLUSHALL"],
+        &[&["ACL", "DELUSER"][..], &users].concat(),
+        &["ACL", "LOG", "RESET"],
         &["CONFIG", "RESETSTAT"],
         &["SLOWLOG", "RESET"],
         &["DEBUG", "RESTLESS", "OFF"],
@@ -221,5 +244,6 @@ fn misses(before: Health, after: Health) -> Vec<String> {
     ]
     .into_iter()
     .flatten()
+    .chain(after.tables_beyond(before))
     .collect()
 }

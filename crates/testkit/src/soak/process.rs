@@ -1,4 +1,5 @@
 //! The server that is soaked, as a process: started with a file of its own, looked at, ended by SIGTERM.
+use super::Options;
 use crate::resp_client::{Address, RespClient};
 use crate::resp_value::Value;
 use crate::scratch::Scratch;
@@ -26,6 +27,27 @@ client-query-buffer-limit 64mb
 maxclients 500
 ";
 
+/// What is owed to a listener who does not read, in a crowd.
+const CROWD_SETTINGS: &str = "client-output-buffer-limit pubsub 1mb 256kb 2\n";
+
+/// What INFO tells of clients: with nobody there all of it is 0.
+const TABLES: [&str; 14] = [
+    "blocked_clients",
+    "clients_in_timeout_table",
+    "total_blocking_keys",
+    "total_blocking_keys_on_nokey",
+    "watching_clients",
+    "total_watched_keys",
+    "pubsub_clients",
+    "pubsub_channels",
+    "pubsub_patterns",
+    "pubsubshard_channels",
+    "tracking_clients",
+    "tracking_total_keys",
+    "tracking_total_items",
+    "tracking_total_prefixes",
+];
+
 /// Address space, in KB: a server that allocates without end is stopped before the machine is out of memory.
 const ADDRESSES_KB_MAX: &str = "25165824";
 const MOMENT: Duration = Duration::from_millis(20);
@@ -44,6 +66,8 @@ pub(super) struct Health {
     pub(super) used_bytes: u64,
     pub(super) descriptors: u64,
     pub(super) clients: u64,
+    /// As [`TABLES`] names them.
+    tables: [u64; TABLES.len()],
 }
 
 impl Health {
@@ -53,7 +77,23 @@ impl Health {
             used_bytes: self.used_bytes.max(other.used_bytes),
             descriptors: self.descriptors.max(other.descriptors),
             clients: self.clients.max(other.clients),
+            tables: std::array::from_fn(|at| self.tables[at].max(other.tables[at])),
         }
+    }
+
+    /// The tables in which nothing was seen.
+    pub(super) fn unused(&self) -> impl Iterator<Item = &'static str> {
+        TABLES.into_iter().zip(self.tables).filter(|(_, count)| *count == 0).map(|(name, _)| name)
+    }
+
+    /// What is still there of those who have left.
+    pub(super) fn tables_beyond(self, before: Health) -> impl Iterator<Item = String> {
+        let both = self.tables.into_iter().zip(before.tables);
+        TABLES
+            .into_iter()
+            .zip(both)
+            .filter(|(_, (after, before))| after > before)
+            .map(|(name, (after, before))| format!("{name} afterwards: {after}, and not {before}"))
     }
 }
 
@@ -62,18 +102,25 @@ impl fmt::Display for Health {
         let mb = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let (rss, used) = (mb(self.rss_bytes), mb(self.used_bytes));
         write!(f, "{rss:.1} MB resident, {used:.1} MB used, ")?;
-        write!(f, "{} descriptors, {} clients", self.descriptors, self.clients)
+        write!(f, "{} descriptors, {} clients", self.descriptors, self.clients)?;
+        let mut used = TABLES.iter().zip(self.tables).filter(|(_, count)| *count > 0);
+        used.try_for_each(|(name, count)| write!(f, ", {name} {count}"))
     }
 }
 
 impl Process {
-    pub(super) fn start(program: &[String], workers: usize, seed: u64) -> io::Result<Process> {
+    pub(super) fn start(options: &Options) -> io::Result<Process> {
+        let Options { sardine: program, workers, seed, crowd, .. } = options;
         let folder = Scratch::new("soak")?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let file = folder.path().join("soak.conf");
         let socket = folder.path().join("socket");
         let own = format!("port {port}\nworker-threads {workers}\nunixsocket {}\n", socket.display());
-        fs::write(&file, format!("{SETTINGS}{own}"))?;
+        let crowd = match crowd {
+            0 => String::new(),
+            crowd => format!("{CROWD_SETTINGS}maxclients {}\n", 500 + 3 * crowd),
+        };
+        fs::write(&file, format!("{SETTINGS}{crowd}{own}"))?;
         let log = File::create(folder.path().join("log"))?;
         let child = Command::new("sh")
             .args(["-c", &format!("ulimit -v {ADDRESSES_KB_MAX}; exec \"$@\""), "soak"])
@@ -118,7 +165,7 @@ impl Process {
         let rss_kb = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next());
         let descriptors = fs::read_dir(format!("/proc/{id}/fd"))?.count() as u64;
         let mut client = RespClient::connect(&self.address())?;
-        let told = client.call(&["INFO", "memory", "clients"])?;
+        let told = client.call(&["INFO", "memory", "clients", "stats"])?;
         let told = String::from_utf8_lossy(told.text().unwrap_or_default()).into_owned();
         let field = |name: &str| {
             let value = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -130,6 +177,7 @@ impl Process {
             descriptors,
             // Without the connection that asks.
             clients: field("connected_clients").saturating_sub(1),
+            tables: TABLES.map(field),
         })
     }
 
