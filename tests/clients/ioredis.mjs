@@ -181,7 +181,135 @@ const tests = {
     }
   },
 
-  async "quitting"() {
+  async "transactions, and keys that are watched"(r) {
+    assert.deepEqual(await r.multi().set("a", 1).incr("a").lpush("l", "x").exec(), [[null, "OK"], [null, 2], [null, 1]]);
+    const [[none, ok], [error], [, text]] = await r.multi().set("t", "x").incr("t").get("t").exec();
+    assert.deepEqual([none, ok, text], [null, "OK", "x"]);
+    assert.match(error.message, /^ERR value is not an integer/);
+    await assert.rejects(r.multi().set("t", "y").call("GET").exec(), /EXECABORT Transaction discarded/);
+    assert.equal(await r.get("t"), "x");
+    const other = connect();
+    await r.watch("t");
+    await other.set("t", "theirs");
+    assert.equal(await r.multi().set("t", "mine").exec(), null);
+    assert.equal(await r.get("t"), "theirs");
+    // Four that read a number and write the next one; whoever was late tries again.
+    const count = async () => {
+      const client = connect();
+      for (let done = 0; done < 50; ) {
+        await client.watch("n");
+        const next = Number(await client.get("n")) + 1;
+        if (await client.multi().set("n", next).exec()) done++;
+      }
+      client.disconnect();
+    };
+    await Promise.all([count(), count(), count(), count()]);
+    assert.equal(await r.get("n"), "200");
+    other.disconnect();
+  },
+
+  async "clients that wait for keys"(r) {
+    const clients = Array.from({ length: 6 }, () => connect());
+    const wait = async (at, command, ...words) => {
+      const id = await clients[at].client("ID");
+      // As an object: a promise would be waited for at once.
+      const waiting = { reply: clients[at].call(command, ...words) };
+      while (!/ flags=\w*b/.test(await r.client("LIST", "ID", id))) await sleep(2);
+      return waiting;
+    };
+    const first = await wait(0, "BLPOP", "none", "l", 0), second = await wait(1, "BRPOP", "l", 0);
+    await r.rpush("l", "a", "b");
+    assert.deepEqual([await first.reply, await second.reply], [["l", "a"], ["l", "b"]]);
+    const move = await wait(0, "BLMOVE", "from", "over", "LEFT", "RIGHT", 0), push = await wait(1, "BRPOPLPUSH", "over", "to", 0);
+    await r.multi().rpush("from", "x").set("k", 1).exec();
+    assert.deepEqual([await move.reply, await push.reply, await r.lrange("to", 0, -1)], ["x", "x", ["x"]]);
+    const least = await wait(2, "BZPOPMIN", "z", 0), most = await wait(3, "BZMPOP", 0, 1, "z", "MAX", "COUNT", 2);
+    await r.zadd("z", 1, "a", 2, "b", 3, "c");
+    assert.deepEqual(await least.reply, ["z", "a", "1"]);
+    assert.deepEqual(await most.reply, ["z", [["c", "3"], ["b", "2"]]]);
+    const read = await wait(4, "XREAD", "BLOCK", 0, "STREAMS", "x", "$");
+    await r.xadd("x", "1-1", "f", "v");
+    assert.deepEqual(await read.reply, [["x", [["1-1", ["f", "v"]]]]]);
+    assert.equal(await r.blpop("none", 0.05), null);
+    const unblocked = await wait(5, "BLPOP", "none", 0);
+    const failed = assert.rejects(unblocked.reply, /^ReplyError: UNBLOCKED client unblocked via CLIENT UNBLOCK/);
+    assert.equal(await r.client("UNBLOCK", await r.client("LIST").then((list) => /id=(\d+) .* flags=\w*b/.exec(list)[1]), "ERROR"), 1);
+    await failed;
+    clients.forEach((client) => client.disconnect());
+  },
+
+  async "messages and events of keys"(r) {
+    const listener = connect(), heard = [];
+    const come = async (count) => { while (heard.length < count) await sleep(2); return heard.splice(0); };
+    listener.on("message", (channel, message) => heard.push([channel, message]));
+    listener.on("pmessage", (pattern, channel, message) => heard.push([pattern, channel, message]));
+    listener.on("smessage", (channel, message) => heard.push(["shard", channel, message]));
+    assert.equal(await listener.subscribe("news", "other"), 2);
+    assert.equal(await listener.psubscribe("n?ws*"), 3);
+    assert.equal(await listener.ssubscribe("news"), 1);
+    assert.deepEqual([await r.publish("news", "one"), await r.publish("newsletter", "two"), await r.spublish("news", "three")], [2, 1, 1]);
+    assert.deepEqual(await come(4), [["news", "one"], ["n?ws*", "news", "one"], ["n?ws*", "newsletter", "two"], ["shard", "news", "three"]]);
+    assert.deepEqual(await r.pubsub("NUMSUB", "news", "none"), ["news", 1, "none", 0]);
+    assert.equal(await r.pubsub("NUMPAT"), 1);
+    await assert.rejects(listener.get("k"), /subscriber mode/);
+    await r.pipeline(Array.from({ length: 3_000 }, (_, n) => ["publish", "other", n])).exec();
+    assert.deepEqual(await come(3_000), Array.from({ length: 3_000 }, (_, n) => ["other", String(n)]));
+    assert.equal(await listener.unsubscribe("news", "other"), 1);
+    assert.equal(await listener.punsubscribe("n?ws*"), 0);
+    assert.equal(await r.publish("news", "nobody"), 0);
+    await r.config("SET", "notify-keyspace-events", "KEA");
+    await listener.psubscribe("__key*@0__:*");
+    await r.multi().set("k", 1).expire("k", 100).del("k").exec();
+    const events = (await come(6)).map(([, channel, message]) => [channel.split(":")[0], channel.split(":")[1], message]);
+    assert.deepEqual(events, ["set", "expire", "del"].flatMap((event) => [["__keyspace@0__", "k", event], ["__keyevent@0__", event, "k"]]));
+    await r.config("SET", "notify-keyspace-events", "");
+    listener.disconnect();
+  },
+
+  async "invalidations for the copies of another connection"(r) {
+    const listener = connect(), keeper = connect(), heard = [];
+    const id = await listener.client("ID");
+    listener.on("message", (channel, keys) => heard.push([channel, keys]));
+    await listener.subscribe("__redis__:invalidate");
+    assert.equal(await keeper.client("TRACKING", "ON", "REDIRECT", id), "OK");
+    await r.set("k", 1);
+    assert.equal(await keeper.get("k"), "1");
+    assert.equal(await keeper.client("GETREDIR"), id);
+    await r.set("k", 2);
+    while (heard.length < 1) await sleep(2);
+    assert.equal(heard[0][0], "__redis__:invalidate");
+    assert.equal(String(heard[0][1]), "k");
+    listener.disconnect();
+    keeper.disconnect();
+  },
+
+  async "users"(r) {
+    try {
+      await r.call("ACL", "SETUSER", "ann", "on", ">secret", "~app:*", "%R~in:*", "&news*", "+@read", "+@connection", "+set", "+publish", "+info");
+      const ann = connect({ username: "ann", password: "secret", enableReadyCheck: false });
+      assert.equal(await ann.set("app:1", "x"), "OK");
+      assert.equal(await ann.get("in:1"), null);
+      await assert.rejects(ann.set("in:1", 1), /NOPERM No permissions to access a key/);
+      await assert.rejects(ann.del("app:1"), /NOPERM User ann has no permissions to run the 'del' command/);
+      await assert.rejects(ann.publish("secret", 1), /NOPERM No permissions to access a channel/);
+      const stranger = connect({ username: "ann", password: "guess", enableReadyCheck: false, retryStrategy: null });
+      const refused = new Promise((resolve) => stranger.on("error", resolve));
+      assert.match(String(await refused), /WRONGPASS invalid username-password pair/);
+      await r.call("ACL", "SETUSER", "ann", "-@read");
+      await assert.rejects(ann.get("app:1"), /NOPERM User ann has no permissions to run the 'get' command/);
+      ann.on("error", () => {});
+      const ended = new Promise((resolve) => ann.once("close", resolve));
+      assert.equal(await r.call("ACL", "DELUSER", "ann"), 1);
+      await ended;
+      ann.disconnect();
+      assert.ok((await r.call("ACL", "LOG")).length >= 4);
+    } finally {
+      await r.call("ACL", "DELUSER", "ann");
+      await r.call("ACL", "LOG", "RESET");
+    }
+  },
+
+  async quitting() {
     const client = connect();
     await client.set("k", "v");
     assert.equal(await client.quit(), "OK");
