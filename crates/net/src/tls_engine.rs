@@ -13,9 +13,10 @@
 //!   the engine takes over. So the replies of a batch share a record, and `unsent_bytes` counts what waits.
 //! * **Handshakes** are this layer's own: the caller hears nothing of a connection until its handshake is
 //!   done, or `Unsecured` if it fails. A private key's work takes up to half a millisecond, so only some
-//!   connections in handshake have a turn between two polls, in the order in which their bytes have come; the
-//!   others wait and the poll does not sleep. One that has not finished in time is ended; time in which it
-//!   only waits for its turn is added, as far as that is no way to stay for ever.
+//!   connections in handshake have a turn between two polls, those whose hello was answered before those that
+//!   begin, and else in the order in which their bytes have come; the others wait and the poll does not
+//!   sleep. One that has not finished in time is ended; time in which it only waits for its turn is added, as
+//!   far as that is no way to stay for ever.
 //! * **Closing** sends what is queued, then the alert that ends the session (close_notify). A close at once
 //!   offers the alert to the kernel where nothing waits before it; otherwise the alert is lost.
 use crate::listener::Listener;
@@ -72,6 +73,8 @@ struct Slot {
     early: Vec<u8>,
     /// On the list of that name.
     is_waiting: bool,
+    /// Its hello has been answered.
+    is_answered: bool,
     /// Since when, and for how long before that.
     waits_since: Millis,
     waited_ms: i64,
@@ -171,7 +174,12 @@ impl<E: Engine> TlsEngine<E> {
         };
         if !std::mem::replace(&mut slot.is_waiting, true) {
             slot.waits_since = now();
-            self.waiting.push_back(id);
+            match slot.is_answered {
+                // A stranger's hello costs us a private key's work. Who goes on after that comes first, so
+                // that many who only begin cannot keep others from ending.
+                true => self.waiting.push_front(id),
+                false => self.waiting.push_back(id),
+            }
         }
         true
     }
@@ -197,7 +205,16 @@ impl<E: Engine> TlsEngine<E> {
         let Some(slot) = in_handshake else { return false };
         slot.is_waiting = false;
         slot.waited_ms += now().since(slot.waits_since);
-        match self.receive_sealed(id, HANDSHAKE_RECEIVE_BYTES) {
+        let is_answered = slot.is_answered;
+        let mut received = self.receive_sealed(id, HANDSHAKE_RECEIVE_BYTES);
+        if !is_answered && matches!(received, Received::Bytes(_)) {
+            // One that has left behind its hello is not worth a private key's work.
+            match self.inner.receive(id, &mut self.received, RECEIVE_BYTES_MIN) {
+                Received::Bytes(_) | Received::Empty => {}
+                gone => received = gone,
+            }
+        }
+        match received {
             Received::Bytes(_) => self.take_in_handshake(id, events),
             Received::Empty => return false,
             Received::End => self.refuse(id, io::ErrorKind::UnexpectedEof.into(), events),
@@ -228,6 +245,7 @@ impl<E: Engine> TlsEngine<E> {
             true => {}
             false => slot.early = early,
         }
+        slot.is_answered |= !self.sealed.is_empty();
         let is_closing = is_done && std::mem::take(&mut slot.is_closing);
         let has_news = !slot.plain.is_empty() || slot.session.stage() == Stage::Ended;
         self.send_sealed(id);
@@ -481,6 +499,7 @@ impl<E: Engine> Engine for TlsEngine<E> {
             plain: Vec::new(),
             early: Vec::new(),
             is_waiting: false,
+            is_answered: false,
             waits_since: Millis(0),
             waited_ms: 0,
             handshake_ms: tls.handshake_ms,

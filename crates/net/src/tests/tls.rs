@@ -37,6 +37,8 @@ on_every_engine! {
     a_handshake_that_stalls_is_ended
     a_handshake_that_waits_for_its_turn_has_its_time_again
     those_who_come_and_go_take_no_turns
+    who_has_left_behind_its_hello_is_not_answered
+    who_was_answered_goes_on_before_those_who_begin
     a_handshake_that_is_done_is_not
     handshakes_have_turns
     idle_connections_hold_nothing
@@ -549,6 +551,49 @@ fn those_who_come_and_go_take_no_turns(mut rig: Rig) {
         has_answer(&client.socket)
     });
     assert!(polls < 25, "{polls} polls for {id:?}");
+}
+
+fn who_has_left_behind_its_hello_is_not_answered(mut rig: Rig) {
+    let tls = tls();
+    let config = Arc::new(client_config(None, &[&version::TLS13]));
+    let socket = TcpStream::connect(rig.address).unwrap();
+    let mut client = Client::over(socket, &config);
+    client.go_on();
+    client.socket.shutdown(Shutdown::Write).unwrap();
+    rig.until("the connection", |rig| !rig.accepted.is_empty());
+    let accepted = rig.accepted.pop_front().unwrap();
+    let id = rig.engine.adopt_with(accepted, &tls).unwrap();
+    rig.until_gone(id);
+    assert_eq!(rig.unsecured.len(), 1);
+    client.socket.set_nonblocking(false).unwrap();
+    let mut answer = Vec::new();
+    let _ = client.socket.read_to_end(&mut answer);
+    assert_eq!(answer, b"");
+}
+
+fn who_was_answered_goes_on_before_those_who_begin(mut rig: Rig) {
+    const OTHERS: usize = 40;
+    let tls = Tls { handshakes_per_turn: 1, ..tls() };
+    let config = Arc::new(client_config(None, &[&version::TLS13]));
+    let (mut client, id) = rig.connect_with(&tls, &config);
+    client.go_on();
+    rig.until("the answer", |_| client.socket.peek(&mut [0]).is_ok());
+    let mut others: Vec<_> =
+        (0..OTHERS).map(|_| Client::over(TcpStream::connect(rig.address).unwrap(), &config)).collect();
+    rig.until("the connections", |rig| rig.accepted.len() == OTHERS);
+    for accepted in std::mem::take(&mut rig.accepted) {
+        rig.engine.adopt_with(accepted, &tls).unwrap();
+    }
+    others.iter_mut().for_each(Client::go_on);
+    rig.poll(Duration::from_millis(50));
+    client.go_on();
+    client.write(b"here");
+    let mut polls = 0;
+    rig.until("the request", |rig| {
+        polls += 1;
+        rig.received(id) == b"here"
+    });
+    assert!(polls < OTHERS / 2, "{polls} polls");
 }
 
 fn a_handshake_that_is_done_is_not(mut rig: Rig) {
