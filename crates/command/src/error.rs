@@ -49,6 +49,30 @@ impl Error {
     pub fn wrong_arity(name: &str) -> Error {
         built(format!("ERR wrong number of arguments for '{name}' command"))
     }
+    /// RESTORE where a key is.
+    pub fn busy_key() -> Error {
+        fixed("BUSYKEY Target key name already exists.")
+    }
+    /// RESTORE with a time to live below 0.
+    pub fn restore_ttl() -> Error {
+        fixed("ERR Invalid TTL value, must be >= 0")
+    }
+    /// RESTORE with an idle time below 0.
+    pub fn restore_idle_time() -> Error {
+        fixed("ERR Invalid IDLETIME value, must be >= 0")
+    }
+    /// RESTORE with a frequency that is no byte.
+    pub fn restore_frequency() -> Error {
+        fixed("ERR Invalid FREQ value, must be >= 0 and <= 255")
+    }
+    /// RESTORE of what is not the payload of a DUMP, or of one that is too new.
+    pub fn dump_footer() -> Error {
+        fixed("ERR DUMP payload version or checksum are wrong")
+    }
+    /// RESTORE of a whole payload that holds no value.
+    pub fn dump_broken() -> Error {
+        fixed("ERR Bad data format")
+    }
     /// The key does not exist, and the command needs its value (RENAME, LSET, OBJECT).
     pub fn no_such_key() -> Error {
         fixed("ERR no such key")

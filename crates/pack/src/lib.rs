@@ -3,6 +3,7 @@
 //!
 //! | folder | what it holds |
 //! |---|---|
+//! | `classic` | the encodings of Redis as bytes: listpacks, ziplists, LZF and their like |
 //! | `memory` | the allocator of leaves ([`arena`]), what is in use ([`counted`]), blocks, shared values |
 //! | `code` | how numbers and texts become few bytes, and how those are searched |
 //! | `tree` | the tree itself, over any kind of leaf |
@@ -14,6 +15,7 @@
 //!
 //! Each folder knows only those above it in this table, and the last five know nothing of each other, but
 //! that a sorted set keeps some of its members in a map: `cargo xtask tidy` refuses other imports.
+pub mod classic;
 mod code;
 mod integers;
 pub mod limits;
@@ -26,9 +28,10 @@ mod model;
 pub mod sorted;
 mod tree;
 
+pub use classic::{listpack, lzf};
 pub use code::ones::count_ones;
 pub use code::simd::prefetch_value;
-pub use code::{listpack, lzf, short_int, sixes};
+pub use code::{short_int, sixes};
 pub use integers::{int_map, int_set};
 pub use list::{compressed, image, seq};
 pub use log::records;

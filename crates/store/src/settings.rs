@@ -19,6 +19,8 @@ pub struct Settings {
     pub lengths: Lengths,
     /// `hll-sparse-max-bytes`: a HyperLogLog that would be longer becomes an array of registers.
     pub hll_sparse_bytes_max: u64,
+    /// `rdbcompression`: whether strings are compressed in dump files, and in what DUMP answers.
+    pub rdb_compresses: bool,
     pub lazyfree_user_del: bool,
     pub lazyfree_user_flush: bool,
     pub eviction: Eviction,
@@ -62,6 +64,7 @@ impl Default for Settings {
             proto_max_bulk_len_bytes: 512 << 20,
             lengths: Lengths::default(),
             hll_sparse_bytes_max: 3_000,
+            rdb_compresses: true,
             lazyfree_user_del: false,
             lazyfree_user_flush: false,
             eviction: Eviction::default(),

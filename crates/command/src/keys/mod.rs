@@ -4,6 +4,7 @@
 //! families. Those on the whole keyspace get the keyspace itself (`WholeCall`) and say in their row whether
 //! anything else may run meanwhile.
 mod delete;
+mod dump;
 mod expire;
 mod flush;
 mod memory;
@@ -21,6 +22,7 @@ pub const COMMANDS: &[&Command] = checked(&[
     &transfer::COPY,
     &scan::DBSIZE,
     &delete::DEL,
+    &dump::DUMP,
     &delete::EXISTS,
     &expire::EXPIRE,
     &expire::EXPIREAT,
@@ -39,6 +41,8 @@ pub const COMMANDS: &[&Command] = checked(&[
     &scan::RANDOMKEY,
     &transfer::RENAME,
     &transfer::RENAMENX,
+    &dump::RESTORE,
+    &dump::RESTORE_ASKING,
     &scan::SCAN,
     &sort::SORT,
     &sort::SORT_RO,

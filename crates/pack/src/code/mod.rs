@@ -9,13 +9,10 @@
 //! | scores as numbers of a column | `score.rs` |
 //! | searching and comparing | `simd.rs` (16 tags at once), `probe.rs` (texts), `quarters.rs` (what rises) |
 //! | counting over many bytes | `ones.rs` (set bits), `wide.rs` (loops compiled for what a processor has) |
-//! | the formats of others | `listpack.rs` (how long it would be), `lzf.rs` |
 pub(crate) mod bits;
 pub(crate) mod elias_fano;
 pub(crate) mod fixed_width;
 pub(crate) mod lengths;
-pub mod listpack;
-pub mod lzf;
 pub(crate) mod ones;
 pub(crate) mod probe;
 pub(crate) mod quarters;

@@ -20,7 +20,7 @@
 //! Cost: 12 bytes a leaf and what the codec makes of it (zstd: about 0.45 of a leaf of dictionary words in
 //! order). Opening a leaf of 8 KB takes some 10 us by zstd, 3 us by lz4.
 
-use crate::code::lzf;
+use crate::classic::lzf;
 use crate::code::words::u32_at;
 use crate::list::leaf::{self, Leaf};
 use crate::list::limits::Codec;

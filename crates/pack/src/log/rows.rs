@@ -26,7 +26,7 @@
 //! Cost: 40 bytes a leaf, and 4 to 6 bytes an entry beyond its values' cells. Appending writes behind the
 //! last row. Looking for an id goes from row to row, over a hundred of them at the usual limits. To take the
 //! first row out is to raise `rows`; to take another out, what lies behind it is moved.
-use crate::code::listpack::{self, entry_bytes};
+use crate::classic::listpack::{self, entry_bytes};
 use crate::code::varint::{read_varint, varint_len, write_varint};
 use crate::code::words::{u32_at, u64_at};
 use crate::log::cell;

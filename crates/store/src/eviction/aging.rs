@@ -221,6 +221,21 @@ impl Keyspace {
         }
     }
 
+    /// The code of a use in the past. The caller may hold a shard, so where another thread moves the hand it
+    /// is the present one.
+    pub(crate) fn recall_use(&self, used_us: i64, now: Millis) -> u8 {
+        let Some(mut hand) = self.try_hand() else { return self.uses.now() };
+        if let [_] = hand.clock.in_use()
+            && let Some((code, began_us)) = hand.clock.tick(now)
+        {
+            // Nothing was recorded before.
+            self.uses.begin(code, began_us);
+        }
+        let (code, began_us) = hand.clock.recall(used_us, now);
+        self.uses.note_began(code, began_us);
+        code
+    }
+
     fn try_hand(&self) -> Option<MutexGuard<'_, Hand>> {
         match self.uses.hand.try_lock() {
             Ok(hand) => Some(hand),

@@ -17,6 +17,11 @@ pub(crate) const CODES: usize = 256;
 /// The code of an entry whose last use is not known.
 pub(crate) const UNKNOWN: u8 = 0;
 
+/// A use in the past gets a code of its own unless one is nearer than a seventh of its age.
+const NEARNESS: i64 = 7;
+/// So many codes are not given out for uses in the past.
+const KEPT_FOR_TICKS: usize = 64;
+
 /// A time in microseconds: codes that begin within one millisecond get different times.
 pub(crate) fn micros(now: Millis) -> i64 {
     now.0.saturating_mul(1000)
@@ -63,6 +68,28 @@ impl LruClock {
         self.began_us[usize::from(code)] = began_us;
         self.in_use.push(code);
         Some((code, began_us))
+    }
+
+    /// A code for a use in the past. Returns it with the time at which it began; that is later than the use
+    /// only where no code is left to be given out for this, or uses were not told apart so long ago.
+    pub(crate) fn recall(&mut self, used_us: i64, now: Millis) -> (u8, i64) {
+        let began_us = |code: &u8| self.began_us[usize::from(*code)];
+        // The first began before all time.
+        let next = self.in_use.partition_point(|code| began_us(code) <= used_us.max(0));
+        let (before, after) = (self.in_use[next - 1], self.in_use.get(next).copied());
+        let error_us = used_us - began_us(&before);
+        let is_near = error_us <= (micros(now) - used_us) / NEARNESS;
+        let is_spare = self.free.len() > KEPT_FOR_TICKS;
+        match (after, self.free.last().copied()) {
+            (Some(_), Some(code)) if !is_near && is_spare => {
+                self.free.pop();
+                self.began_us[usize::from(code)] = used_us.max(1);
+                self.in_use.insert(next, code);
+                (code, used_us.max(1))
+            }
+            (Some(after), _) if !is_near => (after, began_us(&after)),
+            _ => (before, began_us(&before)),
+        }
     }
 
     /// Chooses at most `wanted` codes that are each to be replaced by the one before.
@@ -147,6 +174,28 @@ mod tests {
             assert!(!remembered.contains(&UNKNOWN));
         });
         assert!(least >= FREE_WANTED - 1, "{least} codes were free");
+    }
+
+    #[test]
+    fn a_use_in_the_past_is_recalled_and_the_clock_goes_on() {
+        let mut clock = LruClock::new();
+        let now = Millis(1_000_000_000);
+        clock.tick(now);
+        let mut ages: Vec<i64> = (0..2000).map(|n| 1 + n * 400_000).collect();
+        let began = |clock: &mut LruClock, age_us: i64| clock.recall(micros(now) - age_us, now).1;
+        // Those that are far apart are told apart well; when codes are short, in order all the same.
+        for age_us in [1_000_000, 100_000_000, 3_600_000_000, 86_400_000_000] {
+            let error_us = (micros(now) - age_us - began(&mut clock, age_us)).abs();
+            assert!(error_us <= age_us / NEARNESS, "{age_us}: {error_us}");
+        }
+        ages.reverse();
+        let recalled: Vec<i64> = ages.iter().map(|age_us| began(&mut clock, *age_us)).collect();
+        assert!(recalled.iter().all(|began_us| (1..=micros(now)).contains(began_us)));
+        assert!(
+            clock.free() >= KEPT_FOR_TICKS
+                && clock.in_use.is_sorted_by_key(|c| clock.began_us[usize::from(*c)])
+        );
+        assert_eq!(clock.tick(Millis(now.0 + 1)), Some((clock.now(), micros(now) + 1000)));
     }
 
     #[test]

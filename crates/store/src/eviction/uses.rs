@@ -98,6 +98,16 @@ impl Uses {
         (micros(now) - self.began_us[usize::from(code)].load(Relaxed)).max(0)
     }
 
+    /// The code of a key that is used now.
+    pub(crate) fn now(&self) -> u8 {
+        self.now.load(Relaxed)
+    }
+
+    /// A code that stands for a time in the past.
+    pub(crate) fn note_began(&self, code: u8, began_us: i64) {
+        self.began_us[usize::from(code)].store(began_us, Relaxed);
+    }
+
     /// When this code began.
     #[inline]
     pub(crate) fn began_us(&self, code: u8) -> i64 {
@@ -222,6 +232,24 @@ impl View<'_> {
     pub fn usage(&mut self, key: &Key<'_>) -> Option<Usage> {
         self.look(key)?;
         self.usage_of_present(key)
+    }
+
+    /// Records a use as it was elsewhere (RESTORE), where uses of this sort are recorded under the policy.
+    pub fn set_usage(&mut self, key: &Key<'_>, usage: Usage) {
+        let (policy, now) = (self.settings().eviction.policy, self.now());
+        let byte = match (policy.tracking(), usage) {
+            (Tracking::Frequency, Usage::Frequency(byte)) => byte,
+            (Tracking::Recency | Tracking::Off, Usage::IdleMs(ms)) => {
+                self.uses().ask(now);
+                let used_us = micros(now).saturating_sub(ms.saturating_mul(1000));
+                self.keyspace.recall_use(used_us, now)
+            }
+            _ => return,
+        };
+        let (db, ..) = self.shard_mut(key).db_to_use(key.db());
+        if let Some(db) = db {
+            db.map.find_used(key.hash, key.bytes(), |_| byte);
+        }
     }
 
     fn usage_of_present(&mut self, key: &Key<'_>) -> Option<Usage> {

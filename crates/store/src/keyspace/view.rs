@@ -663,6 +663,11 @@ impl<'k> View<'k> {
         Some(taken)
     }
 
+    /// A value that was taken is not needed any more: what of it is large goes to the garbage.
+    pub fn discard_taken(&mut self, taken: Option<Taken>) {
+        discard(taken.and_then(|taken| taken.outside), &mut self.aside.garbage);
+    }
+
     /// Copies the value of `key`, with its deadline; None where there is no such key. What lies outside gets
     /// one more owner, and is copied later as far as either copy is written: O(1) for a value of any size.
     pub fn copy(&mut self, key: &Key<'_>) -> Option<Taken> {

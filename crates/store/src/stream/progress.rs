@@ -29,6 +29,11 @@ impl Stream {
         }
     }
 
+    /// How many entries were ever added up to `id`, that one included; None where that is not known.
+    pub fn entries_up_to(&self, id: Id) -> Option<u64> {
+        self.history().entries_up_to(id)
+    }
+
     /// How many entries a group has yet to be given; None where that is not known.
     pub fn lag(&self, group: &Group) -> Option<u64> {
         self.history().lag(group)

@@ -21,6 +21,7 @@ mod log;
 mod map;
 mod numbers;
 mod pairs;
+mod payload;
 mod records;
 mod resp;
 mod seq;
@@ -48,6 +49,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("map", map::run),
     ("numbers", numbers::run),
     ("pairs", pairs::run),
+    ("payload", payload::run),
     ("records", records::run),
     ("resp", resp::run),
     ("seq", seq::run),

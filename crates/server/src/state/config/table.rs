@@ -551,6 +551,13 @@ const MEMORY: &[Setting] = &[
         "Turn it off to see what it is worth, or where another program needs the machine's huge pages.",
     ),
     row(
+        "rdbcompression",
+        Anytime,
+        field!(bool store.rdb_compresses),
+        "Compress strings of more than 20 bytes in what DUMP answers.",
+        "Turn it off where processor time matters more than the size of payloads.",
+    ),
+    row(
         "lazyfree-lazy-user-del",
         Anytime,
         field!(bool store.lazyfree_user_del),

@@ -59,7 +59,6 @@ const DISK: &[Setting] = &[
     row("rdb-del-sync-files", Anytime, Bool, "no"),
     row("rdb-save-incremental-fsync", Anytime, Bool, "yes"),
     row("rdbchecksum", AtStart, Bool, "yes"),
-    row("rdbcompression", Anytime, Bool, "yes"),
     row("sanitize-dump-payload", Anytime, Word(&["no", "yes", "clients"]), "no"),
     row("save", Anytime, Words(save_points), "").but("", "snapshots cannot be written yet"),
     row("stop-writes-on-bgsave-error", Anytime, Bool, "yes"),

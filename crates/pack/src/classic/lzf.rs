@@ -69,26 +69,69 @@ fn copy_back(target: &mut [u8], filled: usize, back: usize, len: usize) -> Resul
 }
 
 /// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd. Takes 32 KB
-/// for a table of the offsets at which three bytes were seen last, and one pass.
+/// for a [`Compressor`], and one pass.
 pub fn compress(input: &[u8], target: &mut Vec<u8>) {
-    assert!(input.len() < u32::MAX as usize, "{} bytes at once", input.len());
-    let mut seen = vec![u32::MAX; 1 << TABLE_BITS];
-    let (mut at, mut literals_from) = (0, 0);
-    while at + COPY_MIN <= input.len() {
-        let slot = &mut seen[hash(&input[at..at + COPY_MIN])];
-        let from = std::mem::replace(slot, at as u32) as usize;
-        if from >= at || at - from > REACH || input[from..from + COPY_MIN] != input[at..at + COPY_MIN] {
-            at += 1;
-            continue;
-        }
-        put_literals(&input[literals_from..at], target);
-        let len = match_len(input, from, at);
-        put_copy(at - from, len, target);
-        remember(input, at + 1..at + len, &mut seen);
-        at += len;
-        literals_from = at;
+    Compressor::default().compress(input, target);
+}
+
+/// How many bytes may come of so many compressed ones, at most.
+pub fn len_max(compressed: usize) -> usize {
+    compressed.div_ceil(COPY_MIN).saturating_mul(COPY_MAX)
+}
+
+/// What compresses one text after another.
+pub struct Compressor {
+    /// Where three bytes with such a hash stood last: an offset into all texts together, from 1 on, so that
+    /// the table need not be emptied between two of them.
+    seen: Box<[u32]>,
+    /// Where the text begins among all of them.
+    base: u32,
+}
+
+impl Default for Compressor {
+    fn default() -> Compressor {
+        Compressor { seen: vec![0; 1 << TABLE_BITS].into(), base: 0 }
     }
-    put_literals(&input[literals_from..], target);
+}
+
+impl Compressor {
+    /// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd.
+    pub fn compress(&mut self, input: &[u8], target: &mut Vec<u8>) {
+        assert!(input.len() < u32::MAX as usize, "{} bytes at once", input.len());
+        if self.base.checked_add(input.len() as u32).is_none() {
+            *self = Compressor::default();
+        }
+        let (mut at, mut literals_from) = (0, 0);
+        while at + COPY_MIN <= input.len() {
+            let from = self.replace(input, at);
+            let is_near = from.is_some_and(|from| at - from <= REACH);
+            let Some(from) = from.filter(|from| is_near && is_same(input, *from, at)) else {
+                at += 1;
+                continue;
+            };
+            put_literals(&input[literals_from..at], target);
+            let len = match_len(input, from, at);
+            put_copy(at - from, len, target);
+            // What the copy has gone over, so that later copies find it.
+            let last = (at + len).min(input.len() - COPY_MIN + 1);
+            (at + 1..last).for_each(|at| _ = self.replace(input, at));
+            at += len;
+            literals_from = at;
+        }
+        put_literals(&input[literals_from..], target);
+        self.base += input.len() as u32;
+    }
+
+    /// Notes that the three bytes at `at` stand there, and returns where bytes with their hash stood before.
+    fn replace(&mut self, input: &[u8], at: usize) -> Option<usize> {
+        let slot = &mut self.seen[hash(&input[at..at + COPY_MIN])];
+        let before = std::mem::replace(slot, self.base + at as u32 + 1);
+        before.checked_sub(self.base + 1).map(|before| before as usize)
+    }
+}
+
+fn is_same(input: &[u8], from: usize, at: usize) -> bool {
+    input[from..from + COPY_MIN] == input[at..at + COPY_MIN]
 }
 
 fn hash(three: &[u8]) -> usize {
@@ -100,15 +143,6 @@ fn hash(three: &[u8]) -> usize {
 fn match_len(input: &[u8], from: usize, at: usize) -> usize {
     let len_max = COPY_MAX.min(input.len() - at);
     (COPY_MIN..len_max).find(|len| input[from + len] != input[at + len]).unwrap_or(len_max)
-}
-
-/// Enters the offsets that a copy has gone over into the table, so that later copies find them.
-fn remember(input: &[u8], places: std::ops::Range<usize>, seen: &mut [u32]) {
-    for at in places {
-        if let Some(three) = input.get(at..at + COPY_MIN) {
-            seen[hash(three)] = at as u32;
-        }
-    }
 }
 
 /// Appends literals, 32 at a time.
@@ -134,9 +168,11 @@ mod tests {
     use super::*;
     use base::random::Random;
 
-    fn check(input: &[u8]) {
-        let mut packed = Vec::new();
-        compress(input, &mut packed);
+    fn check(input: &[u8], compressor: &mut Compressor) {
+        let (mut packed, mut alone) = (Vec::new(), Vec::new());
+        compressor.compress(input, &mut packed);
+        compress(input, &mut alone);
+        assert!(packed == alone && input.len() <= len_max(packed.len()));
         let mut opened = vec![0; input.len()];
         assert_eq!(decompress(&packed, &mut opened), Ok(()));
         assert!(opened == input && packed.len() <= input.len() + input.len() / 32 + 1);
@@ -156,14 +192,16 @@ mod tests {
     #[test]
     fn everything_comes_back_from_runs_to_noise() {
         let mut random = Random::new(3);
+        // It comes to the end of its numbers on the way.
+        let mut compressor = Compressor { base: u32::MAX - 1_000_000, ..Compressor::default() };
         for round in 0..300u64 {
             let alphabet = 1 + random.below(1 + round % 60 * 4);
             let len = random.below(20_000);
             let input: Vec<u8> = (0..len).map(|_| random.below(alphabet) as u8).collect();
-            check(&input);
+            check(&input, &mut compressor);
         }
-        check(b"");
-        check(&[7; 100_000]);
+        check(b"", &mut compressor);
+        check(&[7; 100_000], &mut compressor);
     }
 
     #[test]

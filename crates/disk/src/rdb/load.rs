@@ -1,0 +1,335 @@
+//! Values that are read and put under a key.
+//!
+//! The key is free, and its shard locked. A value is built as a command would build it, element by element:
+//! so nothing depends on what its header announces, and what is there twice is noticed. Where it cannot be
+//! read to its end, what was built of it is removed.
+use super::Broken;
+use super::kind::Type;
+use super::load_stream;
+use super::read::Reader;
+use super::source::Source;
+use base::text::I64Text;
+use base::{Item, Millis, double};
+use pack::classic;
+use pack::classic::int_set::IntSet;
+use pack::classic::listpack::Listpack;
+use pack::classic::ziplist::Ziplist;
+use pack::classic::zipmap::Zipmap;
+use store::{End, Expiry, Form, HashMut, Key, Lifetime, ListMut, SetMut, View, ZSetMut};
+
+/// Deadlines of fields need so many bits at most, as in Redis.
+const DEADLINE_MAX: u64 = (1 << 46) - 1;
+
+/// Puts a value of this type under `key`, where there is none.
+pub(crate) fn load(
+    view: &mut View<'_>,
+    key: &Key<'_>,
+    kind: Type,
+    reader: &mut Reader<impl Source>,
+) -> Result<(), Broken> {
+    let loaded = match kind {
+        Type::String => load_string(view, key, reader),
+        Type::Stream | Type::Stream2 | Type::Stream3 => load_stream::load(view, key, kind, reader),
+        _ => load_collection(view, key, kind, reader),
+    };
+    match loaded {
+        // A collection without elements was never there; a stream may be empty.
+        Ok(()) if !view.exists(key) => reader.broken("the value has no elements"),
+        Ok(()) => Ok(()),
+        Err(broken) => {
+            view.remove(key);
+            Err(broken)
+        }
+    }
+}
+
+fn load_string(view: &mut View<'_>, key: &Key<'_>, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    let text = reader.string()?;
+    view.put_string(key, text, Form::Auto, Expiry::Clear);
+    Ok(())
+}
+
+fn load_collection(
+    view: &mut View<'_>,
+    key: &Key<'_>,
+    kind: Type,
+    reader: &mut Reader<impl Source>,
+) -> Result<(), Broken> {
+    const VACANT: &str = "the key holds nothing";
+    match kind {
+        Type::List | Type::ListZiplist | Type::ListZiplists | Type::ListListpacks => {
+            load_list(&mut view.list_or_new(key).expect(VACANT), kind, reader)
+        }
+        Type::Set | Type::SetInts | Type::SetListpack => {
+            load_set(&mut view.set_or_new(key).expect(VACANT), kind, reader)
+        }
+        Type::ZSet | Type::ZSetText | Type::ZSetZiplist | Type::ZSetListpack => {
+            load_zset(&mut view.zset_or_new(key).expect(VACANT), kind, reader)
+        }
+        _ => load_hash(&mut view.hash_or_new(key).expect(VACANT), kind, reader),
+    }
+}
+
+/// A block of entries one after another.
+pub(crate) enum Packed<'b> {
+    Listpack(Listpack<'b>),
+    Ziplist(Ziplist<'b>),
+}
+
+impl<'b> Packed<'b> {
+    fn next_entry(&mut self) -> Result<Option<Item<'b>>, classic::Broken> {
+        match self {
+            Packed::Listpack(listpack) => listpack.next_entry(),
+            Packed::Ziplist(ziplist) => ziplist.next_entry(),
+        }
+    }
+
+    /// The entry that has to follow another.
+    fn entry(&mut self) -> Result<Item<'b>, classic::Broken> {
+        match self {
+            Packed::Listpack(listpack) => listpack.entry(),
+            Packed::Ziplist(ziplist) => ziplist.entry(),
+        }
+    }
+}
+
+/// How a block of entries is laid out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    Listpack,
+    Ziplist,
+}
+
+/// Reads a string that is a block of entries, and hands it to `visit`.
+fn read_packed<S: Source>(
+    reader: &mut Reader<S>,
+    layout: Layout,
+    visit: impl FnOnce(&mut Packed<'_>) -> Result<(), classic::Broken>,
+) -> Result<(), Broken> {
+    let at = reader.source.at();
+    let text = reader.element()?;
+    let packed = match layout {
+        Layout::Listpack => Listpack::new(text).map(Packed::Listpack),
+        Layout::Ziplist => Ziplist::new(text).map(Packed::Ziplist),
+    };
+    packed.and_then(|mut packed| visit(&mut packed)).map_err(|broken| in_block(broken, at))
+}
+
+/// What is wrong inside a string that begins at this byte.
+pub(crate) fn in_block(broken: classic::Broken, at: u64) -> Broken {
+    Broken { what: broken.what, at: at + broken.at as u64 }
+}
+
+fn twice(what: &'static str) -> classic::Broken {
+    classic::Broken { what, at: 0 }
+}
+
+fn load_list(list: &mut ListMut<'_>, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    const PLAIN: u64 = 1;
+    const PACKED: u64 = 2;
+    if kind == Type::ListZiplist {
+        return load_node(list, Layout::Ziplist, reader);
+    }
+    for _ in 0..reader.length()? {
+        match kind {
+            Type::List => list.push(End::Tail, reader.element()?),
+            Type::ListZiplists => load_node(list, Layout::Ziplist, reader)?,
+            _ => match reader.length()? {
+                PLAIN => list.push(End::Tail, reader.element()?),
+                PACKED => load_node(list, Layout::Listpack, reader)?,
+                _ => return reader.broken("a node of a list is of no kind"),
+            },
+        }
+    }
+    Ok(())
+}
+
+fn load_node(list: &mut ListMut<'_>, layout: Layout, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    read_packed(reader, layout, |packed| {
+        let mut digits = I64Text::new();
+        while let Some(item) = packed.next_entry()? {
+            list.push(End::Tail, item.text(&mut digits));
+        }
+        Ok(())
+    })
+}
+
+fn load_set(set: &mut SetMut<'_>, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    const TWICE: &str = "a set has a member twice";
+    match kind {
+        Type::SetInts => {
+            let at = reader.source.at();
+            let mut ints = IntSet::new(reader.element()?).map_err(|broken| in_block(broken, at))?;
+            let mut digits = I64Text::new();
+            // They ascend, so none is there twice.
+            while let Some(value) = ints.next_int().map_err(|broken| in_block(broken, at))? {
+                set.insert(digits.format(value));
+            }
+            Ok(())
+        }
+        Type::SetListpack => read_packed(reader, Layout::Listpack, |packed| {
+            let mut digits = I64Text::new();
+            while let Some(item) = packed.next_entry()? {
+                if !set.insert(item.text(&mut digits)) {
+                    return Err(twice(TWICE));
+                }
+            }
+            Ok(())
+        }),
+        _ => {
+            for _ in 0..reader.length()? {
+                if !set.insert(reader.element()?) {
+                    return reader.broken(TWICE);
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn load_zset(zset: &mut ZSetMut<'_>, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    const WRONG: &str = "a sorted set has a member twice, or a score that is no number";
+    let mut add = |member: &[u8], score: Option<f64>| {
+        let score = score.filter(|score| !score.is_nan());
+        score.is_some_and(|score| zset.update(member, |_| Some(score)).is_none())
+    };
+    let layout = match kind {
+        Type::ZSetListpack => Layout::Listpack,
+        Type::ZSetZiplist => Layout::Ziplist,
+        _ => {
+            let mut member = Vec::new();
+            for _ in 0..reader.length()? {
+                reader.element_into(&mut member)?;
+                let score = match kind {
+                    Type::ZSet => Some(reader.double()?),
+                    _ => reader.double_text()?,
+                };
+                if !add(&member, score) {
+                    return reader.broken(WRONG);
+                }
+            }
+            return Ok(());
+        }
+    };
+    read_packed(reader, layout, |packed| {
+        let mut digits = I64Text::new();
+        while let Some(member) = packed.next_entry()? {
+            let score = match packed.entry()? {
+                Item::Int(score) => Some(score as f64),
+                Item::Bytes(text) => double::parse_f64(text),
+            };
+            if !add(member.text(&mut digits), score) {
+                return Err(twice(WRONG));
+            }
+        }
+        Ok(())
+    })
+}
+
+const FIELD_TWICE: &str = "a hash has a field twice";
+
+fn load_hash(hash: &mut HashMut<'_>, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    match kind {
+        Type::HashListpack => load_pairs(hash, Layout::Listpack, reader),
+        Type::HashZiplist => load_pairs(hash, Layout::Ziplist, reader),
+        Type::HashZipmap => load_zipmap(hash, reader),
+        Type::TimedHash | Type::TimedHashValkey => load_timed(hash, kind, reader),
+        Type::TimedHashListpack => load_timed_listpack(hash, reader),
+        _ => {
+            let mut field = Vec::new();
+            for _ in 0..reader.length()? {
+                reader.element_into(&mut field)?;
+                if !hash.set(&field, reader.element()?, Lifetime::Endless) {
+                    return reader.broken(FIELD_TWICE);
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn load_pairs(
+    hash: &mut HashMut<'_>,
+    layout: Layout,
+    reader: &mut Reader<impl Source>,
+) -> Result<(), Broken> {
+    read_packed(reader, layout, |packed| {
+        let (mut field_digits, mut value_digits) = (I64Text::new(), I64Text::new());
+        while let Some(field) = packed.next_entry()? {
+            let value = packed.entry()?;
+            let (field, value) = (field.text(&mut field_digits), value.text(&mut value_digits));
+            if !hash.set(field, value, Lifetime::Endless) {
+                return Err(twice(FIELD_TWICE));
+            }
+        }
+        Ok(())
+    })
+}
+
+fn load_zipmap(hash: &mut HashMut<'_>, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    let at = reader.source.at();
+    let mut zipmap = Zipmap::new(reader.element()?).map_err(|broken| in_block(broken, at))?;
+    while let Some((field, value)) = zipmap.next_pair().map_err(|broken| in_block(broken, at))? {
+        if !hash.set(field, value, Lifetime::Endless) {
+            return Err(Broken { what: FIELD_TWICE, at });
+        }
+    }
+    Ok(())
+}
+
+/// When a field falls due; None where the time is out of range. 0 is never.
+fn lifetime(deadline: u64) -> Option<Lifetime> {
+    match deadline {
+        0 => Some(Lifetime::Endless),
+        1..=DEADLINE_MAX => Some(Lifetime::Until(Millis(deadline as i64))),
+        _ => None,
+    }
+}
+
+const BAD_DEADLINE: &str = "the deadline of a field is out of range";
+
+/// A hash with deadlines. Redis counts them from the least, so that they are short; Valkey writes them as
+/// they are, behind the value.
+fn load_timed(hash: &mut HashMut<'_>, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    let is_valkey = kind == Type::TimedHashValkey;
+    let least = if is_valkey { 0 } else { reader.millis()? as u64 };
+    let (mut field, mut value) = (Vec::new(), Vec::new());
+    hash.expect_deadlines();
+    for _ in 0..reader.length()? {
+        let behind_least = if is_valkey { 0 } else { reader.length()? };
+        reader.element_into(&mut field)?;
+        reader.element_into(&mut value)?;
+        let deadline = match behind_least {
+            0 if is_valkey => reader.millis()?.max(0) as u64,
+            0 => 0,
+            behind => least.saturating_add(behind - 1),
+        };
+        let Some(lifetime) = lifetime(deadline) else { return reader.broken(BAD_DEADLINE) };
+        if !hash.set(&field, &value, lifetime) {
+            return reader.broken(FIELD_TWICE);
+        }
+    }
+    Ok(())
+}
+
+fn load_timed_listpack(hash: &mut HashMut<'_>, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    // The least deadline, which the fields tell too.
+    reader.millis()?;
+    hash.expect_deadlines();
+    read_packed(reader, Layout::Listpack, |packed| {
+        let (mut field_digits, mut value_digits) = (I64Text::new(), I64Text::new());
+        while let Some(field) = packed.next_entry()? {
+            let (value, deadline) = (packed.entry()?, packed.entry()?);
+            let (field, value) = (field.text(&mut field_digits), value.text(&mut value_digits));
+            let deadline = match deadline {
+                Item::Int(deadline) => u64::try_from(deadline).ok().and_then(lifetime),
+                Item::Bytes(_) => None,
+            };
+            let Some(lifetime) = deadline else { return Err(twice(BAD_DEADLINE)) };
+            if !hash.set(field, value, lifetime) {
+                return Err(twice(FIELD_TWICE));
+            }
+        }
+        Ok(())
+    })
+}

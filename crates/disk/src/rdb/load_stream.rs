@@ -1,0 +1,259 @@
+//! Streams that are read.
+//!
+//! ```text
+//! | nodes | node ... | entries | last id |
+//! | first id | greatest deleted id | entries ever added |           since Redis 7.0
+//! | groups | group ... |
+//! node  = | id of its first entry: a string of 16 bytes | listpack |
+//! group = | name | last id | entries read (since 7.0) | pending | consumers |
+//! pending  = | number | id: 16 bytes | when: i64 | deliveries | ...
+//! consumer = | name | seen: i64 | active: i64 (since 7.2) | number | id: 16 bytes | ... |
+//!
+//! listpack = entries, deleted, fields, names ..., 0, then for each entry
+//!            flags, milliseconds and sequence behind the first's, fields and names where they differ,
+//!            values, how many entries of the listpack it takes
+//! ```
+//!
+//! An id is two lengths, but where it is 16 bytes: those have the highest byte first.
+use super::Broken;
+use super::kind::Type;
+use super::load::in_block;
+use super::read::Reader;
+use super::source::Source;
+use base::{Item, Millis};
+use pack::classic;
+use pack::classic::listpack::Listpack;
+use std::collections::BTreeMap;
+use store::{ConsumerId, Group, Id, Key, Pairs, Pending, Stream, View};
+
+/// An entry that was deleted.
+pub(super) const DELETED: i64 = 1;
+/// An entry with the field names of the first.
+pub(super) const SAME_FIELDS: i64 = 2;
+/// A number of entries read that is not known.
+pub(super) const UNKNOWN: u64 = u64::MAX;
+
+/// What is pending in a group and belongs to no consumer yet: when it was delivered, and how often.
+type Orphans = BTreeMap<Id, (Millis, u64)>;
+
+pub(super) fn load(
+    view: &mut View<'_>,
+    key: &Key<'_>,
+    kind: Type,
+    reader: &mut Reader<impl Source>,
+) -> Result<(), Broken> {
+    let settings = view.settings();
+    let mut stream = view.stream_or_new(key).expect("the key holds nothing");
+    let mut entries = Entries { stream: &mut stream, settings };
+    for _ in 0..reader.length()? {
+        load_node(&mut entries, reader)?;
+    }
+    let (len, last_id) = (reader.length()?, id(reader)?);
+    if len != stream.len() || stream.last_entry_id().is_some_and(|last| last > last_id) {
+        return reader.broken("a stream has other entries than it is said to have");
+    }
+    stream.set_last_id(last_id);
+    if kind == Type::Stream {
+        stream.set_entries_added(len);
+    } else {
+        // The first id is that of the first entry.
+        id(reader)?;
+        let (deleted, added) = (id(reader)?, reader.length()?);
+        stream.set_max_deleted_id(deleted);
+        stream.set_entries_added(added);
+    }
+    for _ in 0..reader.length()? {
+        load_group(&mut stream, kind, reader)?;
+    }
+    Ok(())
+}
+
+fn id(reader: &mut Reader<impl Source>) -> Result<Id, Broken> {
+    Ok(Id { ms: reader.length()?, seq: reader.length()? })
+}
+
+/// An id of 16 bytes.
+fn raw_id(bytes: [u8; 16]) -> Id {
+    let number = u128::from_be_bytes(bytes);
+    Id { ms: (number >> 64) as u64, seq: number as u64 }
+}
+
+/// Where the entries that are read go.
+struct Entries<'s> {
+    stream: &'s mut Stream,
+    settings: &'s store::Settings,
+}
+
+fn load_node(entries: &mut Entries<'_>, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    let first = reader.element()?.try_into().map(raw_id);
+    let Ok(first) = first else { return reader.broken("an id has not 16 bytes") };
+    let at = reader.source.at();
+    let mut listpack = Listpack::new(reader.element()?).map_err(|broken| in_block(broken, at))?;
+    load_entries(entries, first, &mut listpack).map_err(|broken| in_block(broken, at))
+}
+
+fn broken<R>(what: &'static str) -> Result<R, classic::Broken> {
+    Err(classic::Broken { what, at: 0 })
+}
+
+fn load_entries(
+    entries: &mut Entries<'_>,
+    first: Id,
+    listpack: &mut Listpack<'_>,
+) -> Result<(), classic::Broken> {
+    let (count, deleted) = (listpack.int()?, listpack.int()?);
+    let names = names(listpack)?;
+    if listpack.int()? != 0 || count < 0 || deleted < 0 {
+        return broken("a node of a stream begins as none does");
+    }
+    for _ in 0..count.saturating_add(deleted) {
+        load_entry(entries, first, listpack, &names)?;
+    }
+    match listpack.next_entry()? {
+        None => Ok(()),
+        Some(_) => broken("a node of a stream has more entries than it is said to have"),
+    }
+}
+
+/// A number, and so many names.
+fn names(listpack: &mut Listpack<'_>) -> Result<Vec<Vec<u8>>, classic::Broken> {
+    let mut names = Vec::new();
+    for _ in 0..listpack.int()? {
+        names.push(text(listpack)?);
+    }
+    Ok(names)
+}
+
+fn text(listpack: &mut Listpack<'_>) -> Result<Vec<u8>, classic::Broken> {
+    let mut text = Vec::new();
+    listpack.entry()?.append_to(&mut text);
+    Ok(text)
+}
+
+/// The fields of an entry.
+struct Row<'r, 'b> {
+    names: &'r [Vec<u8>],
+    values: Vec<Item<'b>>,
+}
+
+impl Pairs for Row<'_, '_> {
+    fn count(&self) -> usize {
+        self.values.len()
+    }
+
+    fn name(&self, index: usize) -> &[u8] {
+        &self.names[index]
+    }
+
+    fn value(&self, index: usize) -> Item<'_> {
+        self.values[index]
+    }
+
+    fn text_bytes(&self) -> usize {
+        self.names.iter().map(Vec::len).sum::<usize>() + self.values.iter().map(Item::len).sum::<usize>()
+    }
+}
+
+fn load_entry<'b>(
+    entries: &mut Entries<'_>,
+    first: Id,
+    listpack: &mut Listpack<'b>,
+    names_of_first: &[Vec<u8>],
+) -> Result<(), classic::Broken> {
+    let (flags, ms, seq) = (listpack.int()?, listpack.int()?, listpack.int()?);
+    let mut own_names = Vec::new();
+    let mut values = Vec::new();
+    let has_same = flags & SAME_FIELDS != 0;
+    let mut size = 3;
+    if has_same {
+        for _ in names_of_first {
+            values.push(listpack.entry()?);
+        }
+        size += values.len();
+    } else {
+        for _ in 0..listpack.int()? {
+            own_names.push(text(listpack)?);
+            values.push(listpack.entry()?);
+        }
+        size += 1 + 2 * values.len();
+    }
+    if listpack.int()? != size as i64 {
+        return broken("an entry of a stream is of another size than it is said to be");
+    }
+    if flags & DELETED != 0 {
+        return Ok(());
+    }
+    let id = Id { ms: first.ms.wrapping_add(ms as u64), seq: first.seq.wrapping_add(seq as u64) };
+    let row = Row { names: if has_same { names_of_first } else { &own_names }, values };
+    let Entries { stream, settings } = entries;
+    if id == Id::MIN || stream.last_entry_id().is_some_and(|last| id <= last) {
+        return broken("the ids of a stream do not ascend");
+    }
+    if row.count() == 0 || settings.lengths.is_row_too_long(row.text_bytes(), row.count()) {
+        return broken("an entry of a stream has no fields, or is too long");
+    }
+    stream.add(id, &row, &settings.stream);
+    Ok(())
+}
+
+fn load_group(stream: &mut Stream, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+    let mut name = Vec::new();
+    reader.element_into(&mut name)?;
+    let last_id = id(reader)?;
+    let entries_read = match kind {
+        Type::Stream => stream.entries_up_to(last_id),
+        _ => Some(reader.length()?).filter(|read| *read != UNKNOWN),
+    };
+    if !stream.create_group(&name, last_id, entries_read) {
+        return reader.broken("a stream has a group twice");
+    }
+    let Some(group) = stream.group_mut(&name) else { return reader.broken("a group is not there") };
+    let mut orphans = Orphans::new();
+    for _ in 0..reader.length()? {
+        let id = raw_id(reader.array()?);
+        let (delivered, count) = (Millis(reader.millis()?), reader.length()?);
+        if orphans.insert(id, (delivered, count)).is_some() {
+            return reader.broken("an entry is pending twice");
+        }
+    }
+    for _ in 0..reader.length()? {
+        load_consumer(group, kind, reader, &mut orphans)?;
+    }
+    match orphans.is_empty() {
+        true => Ok(()),
+        false => reader.broken("an entry is pending for nobody"),
+    }
+}
+
+fn load_consumer(
+    group: &mut Group,
+    kind: Type,
+    reader: &mut Reader<impl Source>,
+    orphans: &mut Orphans,
+) -> Result<(), Broken> {
+    let mut name = Vec::new();
+    reader.element_into(&mut name)?;
+    let seen = Millis(reader.millis()?);
+    let Some(consumer) = group.create_consumer(&name, seen) else {
+        return reader.broken("a group has a consumer twice");
+    };
+    let active = match kind {
+        Type::Stream3 => Some(Millis(reader.millis()?)).filter(|active| active.0 != -1),
+        // The best guess that there is.
+        _ => Some(seen),
+    };
+    group.consumer_mut(consumer).active = active;
+    for _ in 0..reader.length()? {
+        let id = raw_id(reader.array()?);
+        if !adopt(group, consumer, id, orphans) {
+            return reader.broken("a consumer has what is not pending, or another has");
+        }
+    }
+    Ok(())
+}
+
+fn adopt(group: &mut Group, consumer: ConsumerId, id: Id, orphans: &mut Orphans) -> bool {
+    let Some((delivered, count)) = orphans.remove(&id) else { return false };
+    group.hold(Pending { id, consumer, delivered, count });
+    true
+}

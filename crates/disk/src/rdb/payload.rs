@@ -1,0 +1,66 @@
+//! What DUMP replies and RESTORE takes: a value, the version of the format, a checksum.
+use super::kind::Type;
+use super::load::load;
+use super::read::{LengthsMax, Reader};
+use super::save::{Form, save};
+use super::source::Slice;
+use super::write::Writer;
+use super::{Broken, VERSION_MAX};
+use crc::{Crc, Table};
+use store::{Key, Settings, Snapshot, View};
+
+/// The checksum of dump files: Jones' polynomial, bits reversed, from 0.
+static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&crc::CRC_64_REDIS);
+/// Version and checksum.
+const FOOTER_BYTES: usize = 10;
+
+/// Why a payload is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadError {
+    /// It is of a version that nobody here knows, or another than was written.
+    Footer,
+    /// It is whole, and still no value.
+    Broken(Broken),
+}
+
+/// The payload of a value.
+pub fn dump(snapshot: &Snapshot, settings: &Settings, form: Form) -> Vec<u8> {
+    let mut out = Vec::new();
+    let version = save(&mut Writer::new(&mut out, form), snapshot, settings);
+    seal(out, version)
+}
+
+/// A type and a value, made a payload.
+pub fn seal(mut value: Vec<u8>, version: u16) -> Vec<u8> {
+    value.extend_from_slice(&version.to_le_bytes());
+    let checksum = CHECKSUM.checksum(&value);
+    value.extend_from_slice(&checksum.to_le_bytes());
+    value
+}
+
+/// Checks what a payload ends with; what comes before it, and its version.
+pub fn check(payload: &[u8]) -> Result<(&[u8], u16), PayloadError> {
+    let (value, footer) =
+        payload.len().checked_sub(FOOTER_BYTES).map(|at| payload.split_at(at)).ok_or(PayloadError::Footer)?;
+    let (version, checksum) = footer.split_at(2);
+    let version = u16::from_le_bytes([version[0], version[1]]);
+    let is_whole = CHECKSUM.checksum(&payload[..value.len() + 2]).to_le_bytes() == checksum;
+    if version > VERSION_MAX || !is_whole { Err(PayloadError::Footer) } else { Ok((value, version)) }
+}
+
+/// Puts the value of a payload under `key`, where there is none; where it is refused nothing is left there.
+pub fn restore(view: &mut View<'_>, key: &Key<'_>, payload: &[u8]) -> Result<(), PayloadError> {
+    let (value, version) = check(payload)?;
+    let lengths_max = LengthsMax::of(view.settings());
+    let mut reader = Reader::new(Slice::new(value), version, lengths_max);
+    read(view, key, &mut reader).map_err(PayloadError::Broken)
+}
+
+fn read(view: &mut View<'_>, key: &Key<'_>, reader: &mut Reader<Slice<'_>>) -> Result<(), Broken> {
+    let kind = reader.byte()?;
+    let Some(kind) = Type::of(kind, reader.version) else {
+        return reader.broken("the value is of a type that is not known");
+    };
+    // What may come behind the value is not looked at, as in Redis.
+    load(view, key, kind, reader)
+}

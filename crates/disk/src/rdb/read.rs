@@ -1,0 +1,155 @@
+//! Lengths, strings and numbers, read from a source.
+use super::Broken;
+use super::source::Source;
+use base::text::I64Text;
+use pack::lzf;
+
+/// What stands where a string or a number of elements is expected.
+enum Length {
+    Plain(u64),
+    /// The encoding of a string.
+    Encoded(u8),
+}
+
+const INT_8: u8 = 0;
+const INT_16: u8 = 1;
+const INT_32: u8 = 2;
+const COMPRESSED: u8 = 3;
+
+const TOO_LONG: &str = "a string is longer than it may be, or can be";
+
+/// How long what is read may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LengthsMax {
+    /// A string that is a value.
+    pub(crate) text: u64,
+    /// An element, a field, a member, and a block of them.
+    pub(crate) element: u64,
+}
+
+impl LengthsMax {
+    /// Those in force.
+    pub(crate) fn of(settings: &store::Settings) -> LengthsMax {
+        let element = settings.lengths.element_bytes_max as u64;
+        LengthsMax { text: element.max(settings.proto_max_bulk_len_bytes), element }
+    }
+}
+
+/// Reads what values are made of.
+pub(crate) struct Reader<S> {
+    pub(crate) source: S,
+    /// The version of the file.
+    pub(crate) version: u16,
+    /// The string that was read last, where it does not stand in the source as it is.
+    text: Vec<u8>,
+    digits: I64Text,
+    lengths_max: LengthsMax,
+}
+
+impl<S: Source> Reader<S> {
+    pub(crate) fn new(source: S, version: u16, lengths_max: LengthsMax) -> Reader<S> {
+        Reader { source, version, text: Vec::new(), digits: I64Text::new(), lengths_max }
+    }
+
+    /// What is wrong with what was read last.
+    pub(crate) fn broken<R>(&self, what: &'static str) -> Result<R, Broken> {
+        Err(Broken { what, at: self.source.at() })
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Broken> {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.source.take(N as u64)?);
+        Ok(bytes)
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, Broken> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn millis(&mut self) -> Result<i64, Broken> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn double(&mut self) -> Result<f64, Broken> {
+        Ok(f64::from_le_bytes(self.array()?))
+    }
+
+    fn head(&mut self) -> Result<Length, Broken> {
+        let first = self.byte()?;
+        let low = u64::from(first & 0x3F);
+        Ok(match first {
+            0..0x40 => Length::Plain(low),
+            0x40..0x80 => Length::Plain(low << 8 | u64::from(self.byte()?)),
+            0x80 => Length::Plain(u64::from(u32::from_be_bytes(self.array()?))),
+            0x81 => Length::Plain(u64::from_be_bytes(self.array()?)),
+            0xC0.. => Length::Encoded(first & 0x3F),
+            _ => return self.broken("a length is of no encoding"),
+        })
+    }
+
+    /// A number of elements, or another number.
+    pub(crate) fn length(&mut self) -> Result<u64, Broken> {
+        match self.head()? {
+            Length::Plain(length) => Ok(length),
+            Length::Encoded(_) => self.broken("a string stands where a number belongs"),
+        }
+    }
+
+    /// A string that is a value. It is lent until the next call.
+    pub(crate) fn string(&mut self) -> Result<&[u8], Broken> {
+        self.string_of(self.lengths_max.text)
+    }
+
+    /// An element, a field or a member, or a block of them.
+    pub(crate) fn element(&mut self) -> Result<&[u8], Broken> {
+        self.string_of(self.lengths_max.element)
+    }
+
+    fn string_of(&mut self, len_max: u64) -> Result<&[u8], Broken> {
+        let value = match self.head()? {
+            Length::Plain(len) if len > len_max => return self.broken(TOO_LONG),
+            Length::Plain(len) => return self.source.take(len),
+            Length::Encoded(INT_8) => i64::from(i8::from_le_bytes(self.array()?)),
+            Length::Encoded(INT_16) => i64::from(i16::from_le_bytes(self.array()?)),
+            Length::Encoded(INT_32) => i64::from(i32::from_le_bytes(self.array()?)),
+            Length::Encoded(COMPRESSED) => {
+                self.decompress(len_max)?;
+                return Ok(&self.text);
+            }
+            Length::Encoded(_) => return self.broken("a string is of no encoding"),
+        };
+        Ok(self.digits.format(value))
+    }
+
+    /// An element, written over what `text` held.
+    pub(crate) fn element_into(&mut self, text: &mut Vec<u8>) -> Result<(), Broken> {
+        text.clear();
+        text.extend_from_slice(self.element()?);
+        Ok(())
+    }
+
+    /// A score as a text with its length in front, or one of three without; None where it is no number.
+    pub(crate) fn double_text(&mut self) -> Result<Option<f64>, Broken> {
+        Ok(match self.byte()? {
+            255 => Some(f64::NEG_INFINITY),
+            254 => Some(f64::INFINITY),
+            253 => None,
+            len => base::double::parse_f64(self.source.take(u64::from(len))?),
+        })
+    }
+
+    fn decompress(&mut self, len_max: u64) -> Result<(), Broken> {
+        let (compressed_len, len) = (self.length()?, self.length()?);
+        let at = self.source.at();
+        let broken = |what| Broken { what, at };
+        let compressed = self.source.take(compressed_len)?;
+        if len > len_max || len > lzf::len_max(compressed.len()) as u64 {
+            return Err(broken(TOO_LONG));
+        }
+        self.text.clear();
+        self.text.resize(len as usize, 0);
+        let done = lzf::decompress(compressed, &mut self.text);
+        done.map_err(|_| broken("a compressed string is not what it is said to be"))
+    }
+}

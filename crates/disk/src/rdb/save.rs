@@ -1,0 +1,294 @@
+//! Values of snapshots, written in the types that a version of the format has. What Redis would keep in one
+//! block is written as one, because that is shorter once it is compressed and quicker to load there.
+use super::write::Writer;
+use super::{VERSION_TIMED_FIELDS, save_stream};
+use crate::rdb::kind::Type;
+use base::double::F64Text;
+use base::text::I64Text;
+use base::{Item, Millis};
+use pack::classic::int_set;
+use pack::classic::listpack::{ListpackWriter, entry_bytes};
+use std::ops::ControlFlow;
+use store::{Deadline, End, Hash, List, Set, Settings, Snapshot, ZSet};
+
+/// How values are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// The version of the format. A hash with deadlines is written in one that has them, whatever this says.
+    pub version: u16,
+    /// Whether strings are compressed (`rdbcompression`).
+    pub compresses: bool,
+}
+
+/// Versions in which small sets of texts are one block.
+const VERSION_SET_LISTPACK: u16 = 11;
+/// The bytes of a node of a list, and of a block of a stream's entries.
+pub(crate) const NODE_BYTES_MAX: u64 = 8192;
+
+/// Writes the type and the value. Returns the version that has to be known to read it.
+pub(crate) fn save(writer: &mut Writer<'_>, snapshot: &Snapshot, settings: &Settings) -> u16 {
+    let version = writer.form.version;
+    if let Some(text) = snapshot.string() {
+        put_type(writer, Type::String);
+        writer.item(text);
+    } else if let Some(list) = snapshot.list() {
+        save_list(writer, &list);
+    } else if let Some(set) = snapshot.set() {
+        save_set(writer, &set, settings);
+    } else if let Some(zset) = snapshot.zset() {
+        save_zset(writer, &zset, settings);
+    } else if let Some(hash) = snapshot.hash() {
+        return save_hash(writer, &hash, settings).max(version);
+    } else if let Some(stream) = snapshot.stream() {
+        save_stream::save(writer, stream);
+    }
+    version
+}
+
+pub(crate) fn put_type(writer: &mut Writer<'_>, kind: Type) {
+    writer.bytes(&[kind as u8]);
+}
+
+/// Cuts a list into nodes, the same way whenever it is asked.
+#[derive(Default)]
+struct Nodes {
+    bytes: u64,
+}
+
+/// What an element does to the nodes.
+#[derive(PartialEq, Eq)]
+enum Step {
+    /// It joins the node.
+    Joins,
+    /// It begins one.
+    Begins,
+    /// It is one.
+    Alone,
+}
+
+impl Nodes {
+    fn step(&mut self, item: Item<'_>) -> Step {
+        let bytes = entry_bytes(item);
+        if bytes > NODE_BYTES_MAX {
+            self.bytes = 0;
+            return Step::Alone;
+        }
+        if self.bytes > 0 && self.bytes + bytes <= NODE_BYTES_MAX {
+            self.bytes += bytes;
+            return Step::Joins;
+        }
+        self.bytes = bytes;
+        Step::Begins
+    }
+}
+
+fn save_list(writer: &mut Writer<'_>, list: &List<'_>) {
+    const PLAIN: u64 = 1;
+    const PACKED: u64 = 2;
+    let (mut nodes, mut count) = (Nodes::default(), 0);
+    visit_list(list, &mut |item| count += u64::from(nodes.step(item) != Step::Joins));
+    put_type(writer, Type::ListListpacks);
+    writer.length(count);
+    let (mut nodes, mut node) = (Nodes::default(), ListpackWriter::default());
+    let close = |writer: &mut Writer<'_>, node: &mut ListpackWriter| {
+        if node.count() > 0 {
+            writer.length(PACKED);
+            writer.string(node.finish());
+            node.clear();
+        }
+    };
+    visit_list(list, &mut |item| {
+        let step = nodes.step(item);
+        if step != Step::Joins {
+            close(writer, &mut node);
+        }
+        if step == Step::Alone {
+            writer.length(PLAIN);
+            writer.string(item.text(&mut I64Text::new()));
+        } else {
+            node.push(item);
+        }
+    });
+    close(writer, &mut node);
+}
+
+fn visit_list(list: &List<'_>, visit: &mut dyn FnMut(Item<'_>)) {
+    list.visit(0, End::Tail, &mut |_, item| {
+        visit(item);
+        ControlFlow::Continue(())
+    });
+}
+
+/// Whether there are so few, and all are so short, that they are one block.
+struct Small {
+    value_bytes_max: u64,
+    is_small: bool,
+}
+
+impl Small {
+    fn of(count: u64, count_max: u64, value_bytes_max: u64) -> Small {
+        Small { value_bytes_max, is_small: count <= count_max }
+    }
+
+    fn look(&mut self, len: usize) -> ControlFlow<()> {
+        self.is_small &= len as u64 <= self.value_bytes_max;
+        if self.is_small { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+fn save_set(writer: &mut Writer<'_>, set: &Set<'_>, settings: &Settings) {
+    let limits = settings.set;
+    if let Some(ints) = ints(set, limits.intset_entries) {
+        put_type(writer, Type::SetInts);
+        return writer.string(&int_set::written(&ints));
+    }
+    let mut small = Small::of(set.len(), limits.listpack_entries, limits.listpack_value_bytes);
+    if small.is_small && writer.form.version >= VERSION_SET_LISTPACK {
+        let _ = set.visit(&mut |member| small.look(member.len()));
+        if small.is_small {
+            let mut block = ListpackWriter::default();
+            set.for_each(&mut |member| block.push(member));
+            put_type(writer, Type::SetListpack);
+            return writer.string(block.finish());
+        }
+    }
+    put_type(writer, Type::Set);
+    writer.length(set.len());
+    set.for_each(&mut |member| writer.item(member));
+}
+
+/// The members in order, where all are integers and there are no more than this.
+fn ints(set: &Set<'_>, count_max: u64) -> Option<Vec<i64>> {
+    if set.len() > count_max {
+        return None;
+    }
+    let (mut ints, mut has_text) = (Vec::new(), false);
+    let _ = set.visit(&mut |member| match member {
+        Item::Int(value) => {
+            ints.push(value);
+            ControlFlow::Continue(())
+        }
+        Item::Bytes(_) => {
+            has_text = true;
+            ControlFlow::Break(())
+        }
+    });
+    ints.sort_unstable();
+    (!has_text).then_some(ints)
+}
+
+fn save_zset(writer: &mut Writer<'_>, zset: &ZSet<'_>, settings: &Settings) {
+    let limits = &settings.zset;
+    let mut small = Small::of(zset.len(), limits.listpack_entries, limits.listpack_value_bytes);
+    if small.is_small {
+        zset.visit(0, End::Tail, &mut |entry| small.look(entry.member.len()));
+    }
+    if !small.is_small {
+        put_type(writer, Type::ZSet);
+        writer.length(zset.len());
+        // From the highest: Redis builds its skiplist from what it loads, fastest in this order.
+        let mut member = Vec::new();
+        zset.visit(zset.len() - 1, End::Head, &mut |entry| {
+            member.clear();
+            entry.member.append_to(&mut member);
+            writer.string(&member);
+            writer.double(entry.score);
+            ControlFlow::Continue(())
+        });
+        return;
+    }
+    let (mut block, mut member, mut digits) = (ListpackWriter::default(), Vec::new(), F64Text::new());
+    zset.visit(0, End::Tail, &mut |entry| {
+        member.clear();
+        entry.member.append_to(&mut member);
+        block.push(Item::Bytes(&member));
+        block.push(Item::Bytes(digits.format(entry.score)));
+        ControlFlow::Continue(())
+    });
+    put_type(writer, Type::ZSetListpack);
+    writer.string(block.finish());
+}
+
+/// Returns the version that has to be known to read it.
+fn save_hash(writer: &mut Writer<'_>, hash: &Hash<'_>, settings: &Settings) -> u16 {
+    let limits = settings.hash;
+    let mut small = Small::of(hash.live_len(), limits.entries, limits.value);
+    let mut least = None;
+    let mut len = 0;
+    hash.for_each_timed(&mut |field, value, deadline| {
+        len += 1;
+        let _ = small.look(field.len());
+        let _ = small.look(value.len());
+        if let Deadline::At(at) = deadline {
+            least = Some(least.map_or(at, |least: Millis| least.min(at)));
+        }
+    });
+    if let Some(least) = least {
+        save_timed(writer, hash, (len, small.is_small, least));
+        return VERSION_TIMED_FIELDS;
+    }
+    if small.is_small {
+        let mut block = ListpackWriter::default();
+        hash.for_each(&mut |field, value| {
+            block.push(field);
+            block.push(value);
+        });
+        put_type(writer, Type::HashListpack);
+        writer.string(block.finish());
+    } else {
+        put_type(writer, Type::Hash);
+        writer.length(len);
+        hash.for_each(&mut |field, value| {
+            writer.item(field);
+            writer.item(value);
+        });
+    }
+    0
+}
+
+/// A hash with deadlines: so many fields, whether they are one block, and the least deadline.
+fn save_timed(writer: &mut Writer<'_>, hash: &Hash<'_>, (len, is_small, least): (u64, bool, Millis)) {
+    if is_small {
+        put_type(writer, Type::TimedHashListpack);
+        writer.millis(least.0);
+        let block = timed_block(hash);
+        return writer.string(&block);
+    }
+    put_type(writer, Type::TimedHash);
+    writer.millis(least.0);
+    writer.length(len);
+    hash.for_each_timed(&mut |field, value, deadline| {
+        writer.length(match deadline {
+            Deadline::Never => 0,
+            Deadline::At(at) => (at.0 - least.0) as u64 + 1,
+        });
+        writer.item(field);
+        writer.item(value);
+    });
+}
+
+/// Fields, values and deadlines. Redis has them in the order of their deadlines, those without at the end,
+/// and relies on it.
+fn timed_block(hash: &Hash<'_>) -> Vec<u8> {
+    let mut fields: Vec<(i64, Vec<u8>, Vec<u8>)> = Vec::new();
+    hash.for_each_timed(&mut |field, value, deadline| {
+        let due = match deadline {
+            Deadline::Never => i64::MAX,
+            Deadline::At(at) => at.0,
+        };
+        let text = |item: Item<'_>| {
+            let mut text = Vec::new();
+            item.append_to(&mut text);
+            text
+        };
+        fields.push((due, text(field), text(value)));
+    });
+    fields.sort_by_key(|(due, ..)| *due);
+    let mut block = ListpackWriter::default();
+    for (due, field, value) in &fields {
+        block.push(Item::Bytes(field));
+        block.push(Item::Bytes(value));
+        block.push_int(if *due == i64::MAX { 0 } else { *due });
+    }
+    block.finish().to_vec()
+}

@@ -1,0 +1,113 @@
+//! Lengths, strings and numbers, written behind one another.
+use super::save::Form;
+use base::Item;
+use base::text::parse_i64;
+use pack::lzf::Compressor;
+
+/// Shorter strings are not compressed.
+const COMPRESSED_BYTES_MIN: usize = 21;
+/// The longest text of an integer of 32 bits.
+const INT_TEXT_BYTES_MAX: usize = 11;
+
+/// Writes what values are made of.
+pub(crate) struct Writer<'o> {
+    out: &'o mut Vec<u8>,
+    pub(crate) form: Form,
+    compressor: Compressor,
+    /// What a string was compressed to.
+    packed: Vec<u8>,
+}
+
+impl<'o> Writer<'o> {
+    /// Appends to `out`.
+    pub(crate) fn new(out: &'o mut Vec<u8>, form: Form) -> Writer<'o> {
+        Writer { out, form, compressor: Compressor::default(), packed: Vec::new() }
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn millis(&mut self, millis: i64) {
+        self.bytes(&millis.to_le_bytes());
+    }
+
+    pub(crate) fn double(&mut self, value: f64) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    pub(crate) fn length(&mut self, length: u64) {
+        match length {
+            0..0x40 => self.bytes(&[length as u8]),
+            0x40..0x4000 => self.bytes(&[0x40 | (length >> 8) as u8, length as u8]),
+            0x4000..0x1_0000_0000 => {
+                self.bytes(&[0x80]);
+                self.bytes(&(length as u32).to_be_bytes());
+            }
+            _ => {
+                self.bytes(&[0x81]);
+                self.bytes(&length.to_be_bytes());
+            }
+        }
+    }
+
+    /// A value: an integer where it is one of 32 bits.
+    pub(crate) fn item(&mut self, item: Item<'_>) {
+        match item {
+            Item::Int(value) if i32::try_from(value).is_ok() => self.int(value as i32),
+            Item::Int(value) => self.plain(base::text::I64Text::new().format(value)),
+            Item::Bytes(text) => self.string(text),
+        }
+    }
+
+    /// A string: as an integer where it is one, or compressed where that is shorter.
+    pub(crate) fn string(&mut self, text: &[u8]) {
+        if text.len() <= INT_TEXT_BYTES_MAX
+            && let Some(value) = parse_i64(text).and_then(|value| i32::try_from(value).ok())
+        {
+            return self.int(value);
+        }
+        if self.form.compresses && text.len() >= COMPRESSED_BYTES_MIN && self.compressed(text) {
+            return;
+        }
+        self.plain(text);
+    }
+
+    fn int(&mut self, value: i32) {
+        let wide = value.to_le_bytes();
+        match value {
+            -0x80..=0x7F => self.bytes(&[0xC0, wide[0]]),
+            -0x8000..=0x7FFF => self.bytes(&[0xC1, wide[0], wide[1]]),
+            _ => {
+                self.bytes(&[0xC2]);
+                self.bytes(&wide);
+            }
+        }
+    }
+
+    /// Whether it was worth it: then it is written.
+    fn compressed(&mut self, text: &[u8]) -> bool {
+        if text.len() >= u32::MAX as usize {
+            return false;
+        }
+        let mut packed = std::mem::take(&mut self.packed);
+        packed.clear();
+        self.compressor.compress(text, &mut packed);
+        // Two lengths instead of one, and the encoding.
+        let is_shorter = packed.len() + 4 < text.len();
+        if is_shorter {
+            self.bytes(&[0xC3]);
+            self.length(packed.len() as u64);
+            self.length(text.len() as u64);
+            self.bytes(&packed);
+        }
+        self.packed = packed;
+        is_shorter
+    }
+
+    /// A string as it is.
+    pub(crate) fn plain(&mut self, text: &[u8]) {
+        self.length(text.len() as u64);
+        self.bytes(text);
+    }
+}

@@ -1,0 +1,78 @@
+//! The compact encodings of Redis, as bytes: what its dump files and DUMP's payloads hold. We keep our data
+//! otherwise; these are read and written at the border only, but that old nodes of lists are compressed by
+//! LZF too.
+//!
+//! | file | what it is | read | written |
+//! |---|---|---|---|
+//! | `listpack.rs` | entries, each with its length behind it: since Redis 5; its length | yes | yes |
+//! | `ziplist.rs` | entries, each with the length of the one before in front: until Redis 6 | yes | no |
+//! | `zipmap.rs` | fields and values with short lengths: hashes until Redis 2.4 | yes | no |
+//! | `int_set.rs` | sorted integers of one width | yes | yes |
+//! | `lzf.rs` | the compression of strings | yes | yes |
+//!
+//! The bytes come from anybody. Readers check each length against what there is before they use it; they
+//! neither panic nor allocate by what a header says.
+pub mod int_set;
+pub mod listpack;
+pub mod lzf;
+pub mod ziplist;
+pub mod zipmap;
+
+/// Bytes that are not what they are said to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// What is wrong.
+    pub what: &'static str,
+    /// At which byte.
+    pub at: usize,
+}
+
+/// What is read of a block of bytes: where the reader stands, and how much there is.
+pub(crate) struct Bytes<'b> {
+    bytes: &'b [u8],
+    pub(crate) at: usize,
+}
+
+impl<'b> Bytes<'b> {
+    pub(crate) fn new(bytes: &'b [u8]) -> Bytes<'b> {
+        Bytes { bytes, at: 0 }
+    }
+
+    pub(crate) fn broken(&self, what: &'static str) -> Broken {
+        Broken { what, at: self.at }
+    }
+
+    /// So many bytes, behind which the reader stands then.
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'b [u8], Broken> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let Some(taken) = rest.get(..len) else { return Err(self.broken("ends too early")) };
+        self.at += len;
+        Ok(taken)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Broken> {
+        let taken = self.take(N)?;
+        taken.try_into().map_err(|_| self.broken("ends too early"))
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, Broken> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, Broken> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Broken> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    /// An integer of so many bytes, the lowest first.
+    pub(crate) fn int(&mut self, width: usize) -> Result<i64, Broken> {
+        debug_assert!((1..=8).contains(&width), "no integer has {width} bytes");
+        let mut text = [0; 8];
+        text[..width].copy_from_slice(self.take(width)?);
+        let unused_bits = 64 - 8 * width as u32;
+        Ok(i64::from_le_bytes(text) << unused_bits >> unused_bits)
+    }
+}
