@@ -211,17 +211,30 @@ impl<'p> Game<'p> {
         io::Error::other(format!("the peer does not answer ({error}) the last of\n{steps}{last}"))
     }
 
-    /// Whether the two answers to the last step agree, or differ in a way that is wanted.
+    /// Whether the two answers to the last step agree, or differ in a way that is wanted; those to EXEC, if
+    /// all that was queued is answered so.
     fn agree(&mut self, theirs: &Value, ours: &Value) -> bool {
         if self.is_over {
             return true;
         }
         let Some((step, history)) = self.steps.split_last() else { return true };
-        let name = compare::full_name(&step.request, self.vocabulary);
-        let exchange = Exchange { name, request: &step.request, theirs, ours, history };
-        let is_wanted_end = theirs != ours && exceptions::ends(&exchange);
-        let agrees = compare::agree(&exchange, self.vocabulary);
-        self.is_over = is_wanted_end;
+        let mut is_over = false;
+        let mut agree_on = |request: &[Vec<u8>], theirs: &Value, ours: &Value| {
+            let name = compare::full_name(request, self.vocabulary);
+            let exchange = Exchange { name, request, theirs, ours, history };
+            is_over |= theirs != ours && exceptions::ends(&exchange);
+            compare::agree(&exchange, self.vocabulary)
+        };
+        let agrees = match (&*step.name(), theirs, ours) {
+            ("exec", Value::Aggregate(_, theirs), Value::Aggregate(_, ours)) => {
+                let queue = queued(history, &self.answers, step.connection);
+                let are_as_many = theirs.len() == queue.len() && ours.len() == queue.len();
+                let mut parts = theirs.iter().zip(ours).zip(queue);
+                are_as_many && parts.all(|((theirs, ours), request)| agree_on(request, theirs, ours))
+            }
+            _ => agree_on(&step.request, theirs, ours),
+        };
+        self.is_over = is_over;
         agrees
     }
 
@@ -243,6 +256,8 @@ impl<'p> Game<'p> {
         if self.is_over {
             return Ok(None);
         }
+        // The stream may have ended inside a transaction.
+        self.ask(counters::question().connection, &[&["RESET"]])?;
         match self.play_batch(&[counters::question()])? {
             Some(difference) => Ok(Some(difference)),
             None => {
@@ -255,7 +270,6 @@ impl<'p> Game<'p> {
     /// Asks both for every key of every database: its type, its encoding, its deadline, its value.
     fn compare_keyspaces(&mut self) -> io::Result<Option<Difference>> {
         let connection = 0;
-        self.ask(connection, &[&["RESET"]])?;
         for db in 0..DATABASES {
             let index = db.to_string();
             if let Some(difference) = self.ask(connection, &[&["SELECT", &index], &["KEYS", "*"]])? {
@@ -316,6 +330,17 @@ impl<'p> Game<'p> {
     }
 }
 
+/// What a connection has queued since its last MULTI.
+fn queued<'s>(history: &'s [Step], answers: &[Value], connection: usize) -> Vec<&'s [Vec<u8>]> {
+    let own = history.iter().zip(answers).rev().filter(|(step, _)| step.connection == connection);
+    let is = |answer: &Value, text: &[u8]| matches!(answer, Value::Line(b'+', line) if line == text);
+    let since_multi = own.take_while(|(step, answer)| step.name() != "multi" || !is(answer, b"OK"));
+    let queued = since_multi.filter(|(_, answer)| is(answer, b"QUEUED"));
+    let mut queue: Vec<&[Vec<u8>]> = queued.map(|(step, _)| &step.request[..]).collect();
+    queue.reverse();
+    queue
+}
+
 fn words(question: &[impl AsRef<[u8]>]) -> Vec<Vec<u8>> {
     question.iter().map(|word| word.as_ref().to_vec()).collect()
 }
@@ -338,6 +363,17 @@ mod tests {
 
     fn step(connection: usize, len: usize) -> Step {
         Step { connection, request: vec![vec![b'x'; len]] }
+    }
+
+    #[test]
+    fn what_exec_runs_is_what_its_connection_has_queued_since_multi() {
+        let line = |text: &str| Value::Line(b'+', text.as_bytes().to_vec());
+        let named = |connection, word: &str| Step { connection, request: vec![word.as_bytes().to_vec()] };
+        let steps = ["GET", "MULTI", "HELLO", "MULTI", "PING"].map(|word| named(0, word));
+        let steps = [&steps[..3], &[named(1, "DEL")], &steps[3..]].concat();
+        let answers = ["QUEUED", "OK", "QUEUED", "QUEUED", "ERR", "QUEUED"].map(line);
+        let queue: Vec<&[u8]> = queued(&steps, &answers, 0).iter().map(|request| &request[0][..]).collect();
+        assert_eq!(queue, [&b"HELLO"[..], b"PING"]);
     }
 
     #[test]
