@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_macros, reason = "a script prints")]
 mod arena;
 mod bench;
+mod clients;
 mod differ;
 mod docs;
 mod fuzz;
@@ -36,6 +37,7 @@ fn command_line() -> Command {
             differ::command(),
             soak::command(),
             histories::command(),
+            clients::command(),
             command("peers", "Unpacks the servers to compare with into target/peers"),
             fuzz::command(),
             arena::command(),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Some(("differ", matches)) => differ::run(matches),
         Some(("soak", matches)) => soak::run(matches),
         Some(("histories", matches)) => histories::run(matches),
+        Some(("clients", matches)) => clients::run(matches),
         Some(("peers", _)) => peers::run(),
         Some(("fuzz", matches)) => fuzz::run(matches),
         Some(("arena", matches)) => arena::run(matches),
@@ -108,7 +111,10 @@ mod tests {
             "differ --groups list --help",
             "differ --connections 4 --requests 1000000",
             "soak 0.5 --seed 1",
+            "soak 10 --crowd 1000",
             "histories 10 --clients 8",
+            "clients --jobs 100000",
+            "clients --redis",
             "fuzz all 60",
             "fuzz keep",
             "arena 30",

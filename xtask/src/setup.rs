@@ -1,9 +1,9 @@
 //! What the tests need beside Rust, installed where it is missing: Debian's packages with apt-get (as root),
-//! Python's and Node's client libraries under `target/clients`, where the client tests look for them.
+//! client libraries of Python, Node and Java under `target/clients`, where the client tests look for them.
 //!
 //! Whatever cannot be had is named with the command that would bring it, and the step fails: a test that is
 //! skipped in silence is worse.
-use crate::shell::{Outcome, execute, quiet, target};
+use crate::shell::{Outcome, execute, quiet, root, target};
 use std::path::Path;
 use std::process::Command;
 
@@ -14,7 +14,7 @@ struct Package {
     is_installed: fn() -> bool,
 }
 
-const PACKAGES: [Package; 9] = [
+const PACKAGES: [Package; 12] = [
     Package {
         name: "redis-server",
         purpose: "the peer whose answers are the expected ones",
@@ -60,13 +60,28 @@ const PACKAGES: [Package; 9] = [
         purpose: "brings the JavaScript client",
         is_installed: || quiet(Command::new("npm").arg("--version")),
     },
+    Package {
+        name: "golang-go",
+        purpose: "the Go client",
+        is_installed: || quiet(Command::new("go").arg("version")),
+    },
+    Package {
+        name: "default-jdk-headless",
+        purpose: "the Java client",
+        is_installed: || quiet(Command::new("javac").arg("-version")),
+    },
+    Package {
+        name: "maven",
+        purpose: "brings the Java client",
+        is_installed: || quiet(Command::new("mvn").arg("--version")),
+    },
 ];
 
 /// The authorities that Debian trusts to sign certificates.
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 pub(crate) fn run() -> Outcome {
-    let results = [packages(), python_client(), node_client()];
+    let results = [packages(), python_client(), node_client(), go_client(), java_client()];
     let failed: Vec<String> = results.into_iter().filter_map(Result::err).collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
@@ -134,4 +149,26 @@ fn node_client() -> Outcome {
         npm.env("NODE_EXTRA_CA_CERTS", AUTHORITIES);
     }
     execute(npm.arg("--prefix").arg(&folder).args(options).arg("ioredis@5"))
+}
+
+/// Built once here, so that the tests find all of it in Go's own caches.
+fn go_client() -> Outcome {
+    let program = target("clients").join("go_redis");
+    let source = root().join("tests/clients/go_redis");
+    execute(Command::new("go").args(["build", "-o"]).arg(program).current_dir(source))
+}
+
+fn java_client() -> Outcome {
+    let folder = target("clients").join("jedis");
+    let is_there = std::fs::read_dir(&folder).is_ok_and(|mut files| {
+        files.any(|file| file.is_ok_and(|file| file.file_name().to_string_lossy().starts_with("jedis-")))
+    });
+    if is_there {
+        println!("installed: Jedis in {}", folder.display());
+        return Ok(());
+    }
+    let source = root().join("tests/clients/jedis/pom.xml");
+    let mut maven = Command::new("mvn");
+    maven.args(["--quiet", "--batch-mode", "--file"]).arg(source).arg("dependency:copy-dependencies");
+    execute(maven.arg(format!("-DoutputDirectory={}", folder.display())))
 }

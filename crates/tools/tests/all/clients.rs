@@ -1,4 +1,6 @@
-//! The clients that people use, against the program: redis-py, ioredis, redis-cli and redis-benchmark.
+//! The clients that people use, against the program: redis-py, ioredis, go-redis, Jedis, redis-cli and
+//! redis-benchmark. With the path of a redis-server in the variable [`PEER`] they run against that one, so
+//! that a client's own behaviour can be told from a failure (`cargo xtask clients --redis`).
 //!
 //! What is used is installed by `cargo xtask setup` (target/clients of this repository, and Debian's
 //! packages); where it is missing the test says so, and fails where changes are checked.
@@ -17,6 +19,12 @@ use testkit::scratch::Scratch;
 const WORDS: &str = "/usr/share/dict/web2";
 /// How many times 20 ms a client may take: far more than the slowest of them does.
 const PATIENCE: usize = 15_000;
+
+/// Names the program that is served with instead of Sardine.
+const PEER: &str = "SARDINE_CLIENTS_PEER";
+/// How many jobs the queue has, and each other recipe, instead of [`JOBS`].
+const JOBS_VARIABLE: &str = "SARDINE_JOBS";
+const JOBS: usize = 2000;
 
 /// A process that is killed when the test ends before it.
 struct Running(Child);
@@ -52,6 +60,11 @@ impl Server {
         started.expect("a port that stays free")
     }
 
+    fn with_engine(engine: &str) -> Server {
+        let args: &[&str] = if std::env::var_os(PEER).is_some() { &[] } else { &["--io-engine", engine] };
+        (0..10).find_map(|_| Server::try_start(&[], "--port", args)).expect("a port that stays free")
+    }
+
     /// A server that nobody reaches without TLS, nor without a certificate, but by the Unix socket.
     fn secure(name: &str) -> Server {
         let files = Certificates::new(name);
@@ -65,8 +78,15 @@ impl Server {
     fn try_start(environment: &[(&str, &str)], port_name: &str, args: &[&str]) -> Option<Server> {
         let folder = Scratch::new("clients").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Command::new(env!("CARGO_BIN_EXE_sardine"))
-            .args(["--bind", "127.0.0.1", "--save", "", "--worker-threads", "3"])
+        let mut program = match std::env::var_os(PEER) {
+            Some(peer) => Command::new(peer),
+            None => Command::new(env!("CARGO_BIN_EXE_sardine")),
+        };
+        if std::env::var_os(PEER).is_none() {
+            program.args(["--worker-threads", "3"]);
+        }
+        let child = program
+            .args(["--bind", "127.0.0.1", "--save", ""])
             .args(args)
             .args([port_name, &port.to_string()])
             .args(["--enable-debug-command", "local", "--unixsocket"])
@@ -119,10 +139,15 @@ impl Server {
 
     /// Runs a program to its end; what it printed, if it did not fail.
     fn run(&self, command: &mut Command) -> Vec<u8> {
+        self.run_for(PATIENCE, command)
+    }
+
+    /// As [`Server::run`], with another patience.
+    fn run_for(&self, patience: usize, command: &mut Command) -> Vec<u8> {
         let (out, err) = (self.folder.path().join("out"), self.folder.path().join("err"));
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
         let mut process = Running(command.spawn().unwrap());
-        for _ in 0..PATIENCE {
+        for _ in 0..patience {
             if let Some(status) = process.0.try_wait().unwrap() {
                 let (out, err) = (fs::read(&out).unwrap(), fs::read(&err).unwrap());
                 let lossy =
@@ -208,6 +233,111 @@ fn ioredis(start: fn() -> Server) {
             .envs(server.variables()),
     );
     assert!(String::from_utf8(told).unwrap().lines().count() > 5, "it says what it has tested");
+}
+
+/// Runs a client's tests against a server; they print a line for each that holds.
+fn in_anger(server: &Server, tests_min: usize, client: &mut Command) {
+    let told = server.run(client.envs(server.variables()));
+    let told = String::from_utf8(told).unwrap();
+    let count = told.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(count >= tests_min, "it says what it has tested: {told}");
+}
+
+#[test]
+fn redis_py_between_clients() {
+    redis_py_sessions(Server::start);
+}
+
+#[test]
+fn redis_py_between_clients_on_a_restless_server() {
+    redis_py_sessions(Server::restless);
+}
+
+#[test]
+fn redis_py_between_clients_with_tls() {
+    redis_py_sessions(|| Server::secure("redis-py-sessions"));
+}
+
+fn redis_py_sessions(start: fn() -> Server) {
+    let Some(python) = installed("venv/bin/python") else { return skip_without("redis-py") };
+    let server = start();
+    let script = repository().join("tests/clients/redis_py_sessions.py");
+    in_anger(&server, 10, Command::new(python).arg(script).arg(&server.port));
+}
+
+#[test]
+fn go_redis_in_anger() {
+    go_redis(Server::start);
+}
+
+#[test]
+fn go_redis_in_anger_on_a_restless_server() {
+    go_redis(Server::restless);
+}
+
+#[test]
+fn go_redis_in_anger_with_tls() {
+    go_redis(|| Server::secure("go-redis"));
+}
+
+fn go_redis(start: fn() -> Server) {
+    if Command::new("go").arg("version").stdout(Stdio::null()).status().is_err() {
+        return skip_without("Go");
+    }
+    let server = start();
+    let program = server.folder.path().join("go_redis");
+    let source = repository().join("tests/clients/go_redis");
+    server.run(Command::new("go").args(["build", "-o"]).arg(&program).current_dir(source));
+    in_anger(&server, 6, Command::new(program).arg(&server.port));
+}
+
+#[test]
+fn jedis_in_anger() {
+    jedis(Server::start);
+}
+
+#[test]
+fn jedis_in_anger_on_a_restless_server() {
+    jedis(Server::restless);
+}
+
+#[test]
+fn jedis_in_anger_with_tls() {
+    jedis(|| Server::secure("jedis"));
+}
+
+fn jedis(start: fn() -> Server) {
+    let Some(libraries) = installed("jedis") else { return skip_without("Jedis") };
+    let server = start();
+    let source = repository().join("tests/clients/jedis/JedisInAnger.java");
+    let mut java = Command::new("java");
+    in_anger(&server, 6, java.arg("-cp").arg(libraries.join("*")).arg(source).arg(&server.port));
+}
+
+#[test]
+fn jobs_are_neither_lost_nor_doubled_when_workers_are_killed() {
+    jobs("epoll");
+}
+
+#[test]
+fn jobs_are_neither_lost_nor_doubled_with_io_uring() {
+    jobs("uring");
+}
+
+#[allow(clippy::disallowed_macros, reason = "a long run by hand tells its figures")]
+fn jobs(engine: &str) {
+    let Some(python) = installed("venv/bin/python") else { return skip_without("redis-py") };
+    let count = std::env::var(JOBS_VARIABLE).map_or(JOBS, |count| count.parse().unwrap());
+    let server = Server::with_engine(engine);
+    let script = repository().join("tests/clients/jobs.py");
+    let mut command = Command::new(python);
+    let told = server.run_for(
+        PATIENCE + count,
+        command.arg(script).args([&server.port, &count.to_string()]).envs(server.variables()),
+    );
+    let told = String::from_utf8(told).unwrap();
+    println!("{engine}\n{told}");
+    assert_eq!(told.lines().filter(|line| line.starts_with("ok ")).count(), 4, "{told}");
 }
 
 /// What the tests of redis-cli need: the program, and the list of words, which is returned.
