@@ -172,6 +172,7 @@ fn finish(
         if at <= call.view.now() {
             // It is gone before it was there.
             call.view.remove(key);
+            call.view.conceal_creation();
             if had {
                 call.view.changed(key, 1, Event::DEL);
             }

@@ -467,6 +467,11 @@ impl<'k> View<'k> {
         }
     }
 
+    /// Nobody is told that a key has come to be: it is gone again.
+    pub fn conceal_creation(&mut self) {
+        self.aside.has_created = false;
+    }
+
     /// The counters of the shard of `key`.
     pub(crate) fn stats(&mut self, key: &Key<'_>) -> &mut ShardStats {
         &mut self.guards.shard(key).stats
