@@ -18,8 +18,8 @@ use crate::state::defrag::DefragStats;
 use crate::state::expiry_watch::ExpiryWatch;
 use crate::state::gate::Gates;
 use crate::state::listening::{self, Listening};
+use crate::state::memory_pressure::MemoryPressure;
 use crate::state::pause::Pause;
-use crate::state::pressure::Pressure;
 use crate::state::pubsub::PubSub;
 use crate::state::replication::ReplicationId;
 use crate::state::start_error::StartError;
@@ -274,7 +274,7 @@ fn share(
         stats: Stats::default(),
         warnings: Default::default(),
         output_bytes_max: crate::core::output_bound::output_bytes_max().into(),
-        pressure: Pressure::default(),
+        pressure: MemoryPressure::default(),
         defrag: DefragStats::default(),
         expiry_watch: ExpiryWatch::new(),
         expires: true.into(),

@@ -4,19 +4,19 @@
 //! a command in the `registry`, asks `refusal`, `permission`, `too_long` and `memory_limit` whether it may
 //! run, and hands it a `call`; `error` has the texts of what goes wrong. `modes` says what a session's
 //! requests are looked at for before; `transaction` and `queue` keep those that wait for EXEC, and
-//! `dispatch::exec` runs them. `blocking` is for commands whose reply comes later, `attack` for peers that
-//! are no clients of ours, `redact` for arguments that nobody else may read. `command_log` keeps the calls
-//! that were slow or large, `monitors` says who watches all of them. Of clients, `tracking` knows who keeps
-//! copies of which keys, `client_line` is the line of CLIENT LIST, `client_memory` what they take,
-//! `output_bound` how much one may be owed. `crash_report` says what all of this was doing when the server
-//! failed.
-mod attack;
+//! `dispatch::exec` runs them. `blocking` is for commands whose reply comes later, `cross_protocol`
+//! for browsers that a web page makes send HTTP here, `redact` for arguments that nobody else may read.
+//! `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them. Of
+//! clients, `tracking` knows who keeps copies of which keys, `client_line` is the line of CLIENT LIST,
+//! `client_memory` what they take, `output_bound` how much one may be owed. `crash_report` says what all of
+//! this was doing when the server failed.
 pub(crate) mod blocking;
 pub(crate) mod call;
 pub(crate) mod client_line;
 pub(crate) mod client_memory;
 pub(crate) mod command_log;
 pub(crate) mod crash_report;
+mod cross_protocol;
 pub(crate) mod dispatch;
 pub(crate) mod error;
 pub(crate) mod key_events;

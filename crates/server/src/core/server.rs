@@ -23,8 +23,8 @@ use crate::state::gate::Gates;
 use crate::state::latency::LatencyMonitor;
 use crate::state::listening::Listening;
 use crate::state::log::{Log, Seldom};
+use crate::state::memory_pressure::MemoryPressure;
 use crate::state::pause::Pause;
-use crate::state::pressure::Pressure;
 use crate::state::pubsub::PubSub;
 use crate::state::replication::ReplicationId;
 use crate::state::restless::Restless;
@@ -74,7 +74,7 @@ pub(crate) struct Server {
     /// `core/output_bound.rs`.
     pub(crate) output_bytes_max: AtomicU64,
     /// How short memory is, against `maxmemory`.
-    pub(crate) pressure: Pressure,
+    pub(crate) pressure: MemoryPressure,
     /// What active defragmentation has done.
     pub(crate) defrag: DefragStats,
     /// Which worker wakes for the next key that expires.
@@ -158,7 +158,7 @@ pub(crate) struct Stats {
     pub(crate) channels_denied: AtomicU64,
     pub(crate) output_limit_disconnections: AtomicU64,
     pub(crate) query_limit_disconnections: AtomicU64,
-    /// When the log last heard of an attack (`attack.rs`), in seconds.
+    /// When the log last heard of an attack (`cross_protocol.rs`), in seconds.
     pub(crate) attack_logged_s: AtomicI64,
     /// Closed by `maxmemory-clients`.
     pub(crate) clients_evicted: AtomicU64,

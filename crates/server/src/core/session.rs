@@ -34,7 +34,7 @@ pub(crate) struct ClientRecord {
     pub(crate) bytes_out: AtomicU64,
     /// What is kept of its requests that have not run, room included.
     pub(crate) query_buffer_bytes: AtomicU64,
-    /// What waits for it to be read; a little is not noted (`worker/flow.rs`).
+    /// What waits for it to be read; a little is not noted (`worker/slow_readers.rs`).
     pub(crate) output_buffer_bytes: AtomicU64,
     /// `Row::number` of the last command that began; [`ClientRecord::NO_COMMAND`] before the first.
     pub(crate) last_row: AtomicU32,
@@ -276,7 +276,7 @@ pub(crate) enum After {
     Wait,
     /// QUIT, a protocol error, CLIENT KILL of itself: close once the replies have left.
     Close,
-    /// It is no client (`attack.rs`): close at once.
+    /// It is no client (`cross_protocol.rs`): close at once.
     Abort,
     /// It has queued more than it may (client-query-buffer-limit): close at once.
     Overflow,

@@ -7,7 +7,8 @@
 //!   took too long.
 //! * What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE), `listening` (the sockets),
 //!   `tls` (keys and certificates).
-//! * Memory: the `pressure` that it is under, `defrag`, and what the `background` thread is asked for.
+//! * Memory: `memory_pressure` (for how long it was over `maxmemory`, and how much workers are freeing),
+//!   `defrag`, and what the `background` thread is asked for.
 //! * The process: the `log` with its way to `syslog`, what the operating `system` says of it and allows it,
 //!   the `reason` of an error, the `start_error` that keeps it from starting.
 //! * Who listens to which channel: `pubsub`; who watches which key: `watched`.
@@ -24,8 +25,8 @@ pub(crate) mod histogram;
 pub(crate) mod latency;
 pub(crate) mod listening;
 pub(crate) mod log;
+pub(crate) mod memory_pressure;
 pub(crate) mod pause;
-pub(crate) mod pressure;
 pub(crate) mod pubsub;
 pub(crate) mod reason;
 pub(crate) mod replication;

@@ -1,7 +1,7 @@
 //! Who is let in, and which worker serves them; how a connection begins and ends.
 use super::Worker;
-use super::flow::ALLOWANCE_BYTES;
-use super::kept::Kept;
+use super::input::Input;
+use super::slow_readers::ALLOWANCE_BYTES;
 use super::table::{Connection, Flow};
 use crate::core::error;
 use crate::core::mailbox::Message;
@@ -184,7 +184,7 @@ impl Worker<'_> {
     pub(super) fn close(&mut self, id: ConnId, when: CloseWhen) {
         if let Some(connection) = self.table.at(id) {
             connection.flow = Flow::Closing;
-            connection.kept.clear();
+            connection.input.clear();
             connection.parser = Parser::new();
             connection.session.record.note_query_buffer(QueryBuffer::default(), self.executor.counters());
             self.engine.close(id, when);
@@ -259,7 +259,7 @@ fn connection(id: ConnId, session: Session) -> Connection {
         session,
         protocol: Protocol::Resp2,
         parser: Parser::new(),
-        kept: Kept::default(),
+        input: Input::default(),
         flow: Flow::Open,
         is_in_batch: false,
         is_watched: false,

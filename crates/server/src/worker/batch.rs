@@ -2,12 +2,12 @@
 //! request: every vector here keeps its room from batch to batch.
 //!
 //! Bytes go into one scratch buffer, connection behind connection, so that an idle connection needs no buffer
-//! of its own. What has not run when the batch ends returns to its connection (`kept`), and runs from there;
+//! of its own. What has not run when the batch ends returns to its connection (`input`), and runs from there;
 //! a request that waits for a large argument is received there in place.
 //!
 //! A turn parses some requests, runs them, and goes on with the next ones of its connection while its time
 //! lasts: what was parsed and could not run is parsed again, so it must be little.
-use super::kept::Kept;
+use super::input::Input;
 use super::table::Connection;
 use crate::core::registry::Row;
 use crate::core::server::Server;
@@ -78,8 +78,8 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    pub(super) fn of_kept(id: ConnId) -> Turn {
-        Turn::new(id, Source::Kept)
+    pub(super) fn of_input(id: ConnId) -> Turn {
+        Turn::new(id, Source::Input)
     }
 
     fn new(id: ConnId, source: Source) -> Turn {
@@ -102,7 +102,7 @@ impl Turn {
 #[derive(Clone)]
 pub(super) enum Source {
     Scratch(Range<usize>),
-    Kept,
+    Input,
 }
 
 pub(super) enum Rest {
@@ -150,7 +150,7 @@ impl<'s> Batch<'s> {
         engine: &mut dyn Engine,
         connection: &mut Connection,
     ) -> std::io::Result<usize> {
-        let (received, source) = if connection.kept.is_empty() {
+        let (received, source) = if connection.input.is_empty() {
             let start = self.scratch.len();
             let received = engine.receive(connection.id, &mut self.scratch, RECEIVE_BYTES);
             (received, Source::Scratch(start..self.scratch.len()))
@@ -180,24 +180,24 @@ impl<'s> Batch<'s> {
     /// scratch buffer.
     #[inline(never)]
     fn receive_more(&mut self, engine: &mut dyn Engine, connection: &mut Connection) -> (Received, Source) {
-        let kept = &mut connection.kept;
-        let (received, limit, source) = if kept.stays() {
-            let (bytes, limit) = kept.make_room();
-            (engine.receive(connection.id, bytes, limit), limit, Source::Kept)
+        let input = &mut connection.input;
+        let (received, limit, source) = if input.stays() {
+            let (bytes, limit) = input.make_room();
+            (engine.receive(connection.id, bytes, limit), limit, Source::Input)
         } else {
             let start = self.scratch.len();
-            kept.move_to(&mut self.scratch);
+            input.move_to(&mut self.scratch);
             let received = engine.receive(connection.id, &mut self.scratch, RECEIVE_BYTES);
             (received, RECEIVE_BYTES, Source::Scratch(start..self.scratch.len()))
         };
-        kept.note_received(limit, if let Received::Bytes(count) = received { count } else { 0 });
+        input.note_received(limit, if let Received::Bytes(count) = received { count } else { 0 });
         (received, source)
     }
 
     /// Takes up what a connection has kept without receiving more.
     pub(super) fn resume(&mut self, connection: &mut Connection) {
         connection.is_in_batch = true;
-        self.turns.push(Turn::new(connection.id, Source::Kept));
+        self.turns.push(Turn::new(connection.id, Source::Input));
     }
 
     /// Parses some requests of a turn and looks their rows up. Before the client has given the password it is
@@ -213,7 +213,7 @@ impl<'s> Batch<'s> {
     ) {
         let bytes = match &turn.source {
             Source::Scratch(range) => &mut self.scratch[range.clone()],
-            Source::Kept => connection.kept.rest_mut(),
+            Source::Input => connection.input.rest_mut(),
         };
         let first = self.requests.len();
         let last = first + if limits.is_authenticated { REQUESTS_MAX } else { 1 };
@@ -298,11 +298,11 @@ impl<'s> Batch<'s> {
         Args::new(bytes, &self.spans[spans])
     }
 
-    /// The bytes of a turn, of whose connection `kept` is.
-    pub(super) fn bytes<'a>(&'a self, turn: &Turn, kept: &'a Kept) -> &'a [u8] {
+    /// The bytes of a turn, of the connection that has this input.
+    pub(super) fn bytes<'a>(&'a self, turn: &Turn, input: &'a Input) -> &'a [u8] {
         match &turn.source {
             Source::Scratch(range) => &self.scratch[range.clone()],
-            Source::Kept => kept.rest(),
+            Source::Input => input.rest(),
         }
     }
 
@@ -312,14 +312,14 @@ impl<'s> Batch<'s> {
             Source::Scratch(range) if range.start + turn.done == range.end => {}
             Source::Scratch(range) => {
                 cold_path();
-                connection.kept.keep(&self.scratch[range.start + turn.done..range.end]);
+                connection.input.keep(&self.scratch[range.start + turn.done..range.end]);
                 if range.len() >= RECEIVE_BYTES {
-                    connection.kept.note_received(RECEIVE_BYTES, RECEIVE_BYTES);
+                    connection.input.note_received(RECEIVE_BYTES, RECEIVE_BYTES);
                 }
             }
-            Source::Kept => {
+            Source::Input => {
                 cold_path();
-                connection.kept.advance(turn.done);
+                connection.input.advance(turn.done);
             }
         }
     }
@@ -331,12 +331,12 @@ impl<'s> Batch<'s> {
         if !turn.is_decoded || turn.requests.is_empty() {
             return self.keep_rest(turn, connection);
         }
-        let bytes = self.bytes(turn, &connection.kept);
+        let bytes = self.bytes(turn, &connection.input);
         let first = &self.requests[turn.requests.start];
         let mut kept = Vec::new();
         write_request(&mut kept, &self.args(turn.first_span..first.spans_end, bytes));
         kept.extend_from_slice(&bytes[first.end..]);
-        connection.kept.replace(kept);
+        connection.input.replace(kept);
     }
 }
 

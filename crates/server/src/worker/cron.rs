@@ -9,8 +9,8 @@
 //! time holds the watch for it ([`ExpiryWatch`](crate::state::expiry_watch::ExpiryWatch)): the first to see
 //! that a key is due earlier than the watch says.
 use super::Worker;
-use super::calm::Calm;
 use super::peaks::Peaks;
+use super::spare_processor::SpareProcessor;
 use super::table::Flow;
 use crate::core::dispatch::Look;
 use crate::core::output_bound::output_bytes_max;
@@ -44,7 +44,7 @@ pub(super) struct Cron {
     draining: BTreeMap<ConnId, u64>,
     rates: Rates,
     peaks: Peaks,
-    calm: Calm,
+    spare_processor: SpareProcessor,
 }
 
 impl Worker<'_> {
@@ -89,8 +89,8 @@ impl Worker<'_> {
             // So that `used_memory_peak` misses no more than what comes and goes between two ticks.
             pack::counted::used_bytes();
             self.server.background.purge();
-            let is_calm = self.cron.calm.look(elapsed_ms, self.server.mailboxes.len());
-            if is_calm && self.executor.config().huge_pages {
+            let has_spare = self.cron.spare_processor.look(elapsed_ms, self.server.mailboxes.len());
+            if has_spare && self.executor.config().huge_pages {
                 self.server.background.unite();
             }
             self.server.background.defrag(&self.executor.config().defrag);

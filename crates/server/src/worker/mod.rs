@@ -10,27 +10,28 @@
 //! many of them. On the path of every request, with `batch` and `dispatch`.
 //!
 //! The files of this folder by the part of a connection's life that they hold: `accept` lets it in and closes
-//! it, `table` has what is kept of it, `batch` and `kept` receive and parse, `pieces` writes long replies,
-//! `push` sends what a client did not ask for, `flow` and `output` deal with clients that do not read,
-//! `park`, `block` and `behind` with requests that have to wait, `last` with what a client has left when it
-//! is gone. Beside requests, `cron` does what is due ten times a second, with `peaks`, `calm` and
+//! it, `table` has its state, `batch` receives and parses, `input` holds what has arrived and not run,
+//! `pieces` writes long replies, `push` and `invalidate` send what a client did not ask for, `slow_readers`
+//! and `output` deal with clients that do not read, `park`, `block` and `receive_while_waiting` with requests
+//! that have to wait, `disconnected` with the requests that a client had sent before its connection broke.
+//! Beside requests, `cron` does what is due ten times a second, with `peaks`, `spare_processor` and
 //! `client_eviction`.
 mod accept;
 mod batch;
-mod behind;
 mod block;
-mod calm;
 mod client_eviction;
 mod cron;
-mod flow;
+mod disconnected;
+mod input;
 mod invalidate;
-mod kept;
-mod last;
 mod output;
 mod park;
 mod peaks;
 mod pieces;
 mod push;
+mod receive_while_waiting;
+mod slow_readers;
+mod spare_processor;
 mod table;
 
 use crate::core::dispatch::{Executor, Look, Request};
@@ -45,7 +46,7 @@ use base::Millis;
 use batch::{Batch, Parsed, Rest, Turn};
 use block::Waits;
 use cron::Cron;
-use last::Departed;
+use disconnected::Disconnected;
 use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
 use park::Parked;
 use resp::{Limits, Reply};
@@ -97,7 +98,7 @@ pub(crate) struct Worker<'s> {
     /// Connections whose command waits, by when its time is over.
     waits: Waits,
     /// Connections that are gone and have sent requests that are still to run.
-    departed: Departed,
+    disconnected: Disconnected,
     /// Replies to the connection that is served; empty between two of them.
     reply: Reply,
     /// What is pushed to a connection; empty between two of them.
@@ -134,7 +135,7 @@ impl<'s> Worker<'s> {
             sent: Vec::new(),
             parked: Parked::default(),
             waits: Waits::default(),
-            departed: Departed::default(),
+            disconnected: Disconnected::default(),
             reply: Reply::new(resp::Protocol::Resp2),
             push_room: Vec::new(),
             mail: Vec::new(),
@@ -187,7 +188,7 @@ impl<'s> Worker<'s> {
             // The freeing thread may need this processor.
             return Wait::at_most(RETRY_PAUSE);
         }
-        if !self.again.is_empty() || !self.departed.is_empty() || self.is_relieving {
+        if !self.again.is_empty() || !self.disconnected.is_empty() || self.is_relieving {
             return Wait::Not;
         }
         self.clock.sleep_until(self.executor.now(), self.next_due())
@@ -269,7 +270,7 @@ impl<'s> Worker<'s> {
         match connection.flow {
             Flow::Open => {}
             Flow::Parked => {
-                if self.receive_behind(id) {
+                if self.receive_while_waiting(id) {
                     self.close(id, CloseWhen::Now);
                 }
                 return;
@@ -277,8 +278,8 @@ impl<'s> Worker<'s> {
             // It is read from again when what has arrived before has run.
             Flow::Busy | Flow::Writing => return self.engine.pause(id),
             Flow::Paused if connection.unfinished.is_some() => {
-                if self.receive_behind(id) {
-                    self.end_behind(id);
+                if self.receive_while_waiting(id) {
+                    self.end_while_waiting(id);
                 }
                 return;
             }
@@ -290,9 +291,9 @@ impl<'s> Worker<'s> {
             Ok(count) => {
                 count_received(connection, self.executor.counters(), count);
                 // What is about to run may look at how much memory counts, and buffers do not.
-                if !connection.kept.is_empty() {
+                if !connection.input.is_empty() {
                     cold_path();
-                    note_kept(connection, self.executor.counters());
+                    note_input(connection, self.executor.counters());
                 }
             }
             Err(_) => {
@@ -405,7 +406,7 @@ impl<'s> Worker<'s> {
         }
         self.executor.counters().serving.store(connection.session.record.id, Relaxed);
         self.reply.protocol = connection.protocol;
-        let request_bytes = self.batch.bytes(turn, &connection.kept).len();
+        let request_bytes = self.batch.bytes(turn, &connection.input).len();
         self.executor.start_turn(&mut connection.session, request_bytes);
         self.execute(turn);
         while matches!(turn.rest, Rest::Unparsed) && self.may_go_on(turn) {
@@ -458,7 +459,7 @@ impl<'s> Worker<'s> {
     fn execute_some(&mut self, turn: &Turn) -> usize {
         let Worker { table, batch, executor, reply, engine, server, is_retrying, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
-        let bytes = batch.bytes(turn, &connection.kept);
+        let bytes = batch.bytes(turn, &connection.input);
         let mut first_span = turn.first_span;
         let (bound, record) = (executor.output_bound(), &connection.session.record);
         let is_subscribed = connection.session.modes.has(Modes::SUBSCRIBED);
@@ -511,8 +512,9 @@ impl<'s> Worker<'s> {
                 if pieces::begin(place, reply, request.args, call) || reply.is_full() {
                     return index + 1;
                 }
-                flow::count_sent(&connection.session.record, executor.counters(), reply.out.len());
-                let unsent_bytes = flow::send_early(&mut **engine, executor.output_bound(), turn.id, reply);
+                slow_readers::count_sent(&connection.session.record, executor.counters(), reply.out.len());
+                let unsent_bytes =
+                    slow_readers::send_early(&mut **engine, executor.output_bound(), turn.id, reply);
                 executor.lap();
                 let (bound, record) = (executor.output_bound(), &connection.session.record);
                 reply.bound((bound.least(server, record).0 as usize).saturating_sub(unsent_bytes));
@@ -528,7 +530,7 @@ impl<'s> Worker<'s> {
     /// parked.
     fn settle(&mut self, turn: &Turn, is_cut: bool) {
         let Some(connection) = self.table.at(turn.id) else { return };
-        let has_more = is_cut || (matches!(turn.rest, Rest::Unparsed) && !connection.kept.is_empty());
+        let has_more = is_cut || (matches!(turn.rest, Rest::Unparsed) && !connection.input.is_empty());
         let is_over = connection.has_ended && !has_more;
         if connection.session.after >= After::Close || is_over {
             cold_path();
@@ -538,9 +540,9 @@ impl<'s> Worker<'s> {
                 _ => self.close(turn.id, CloseWhen::Flushed),
             };
         }
-        if !connection.kept.is_empty() {
+        if !connection.input.is_empty() {
             cold_path();
-            if connection.kept.len() as u64 > self.executor.query_buffer_bytes_max(&connection.session) {
+            if connection.input.len() as u64 > self.executor.query_buffer_bytes_max(&connection.session) {
                 return self.close_for_its_query_buffer(turn.id);
             }
         }
@@ -606,9 +608,9 @@ impl<'s> Worker<'s> {
 fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
     match &turn.rest {
         Rest::Unfinished { wanted_bytes } => {
-            if !connection.kept.is_empty() {
+            if !connection.input.is_empty() {
                 cold_path();
-                connection.kept.await_more(*wanted_bytes);
+                connection.input.await_more(*wanted_bytes);
             }
         }
         Rest::Unparsed => {}
@@ -634,16 +636,16 @@ fn note(connection: &Connection, executed: u64, now: Millis, counters: &Counters
     let record = &connection.session.record;
     record.commands.store(record.commands.load(Relaxed) + executed, Relaxed);
     record.last_active_ms.store(now.0, Relaxed);
-    note_kept(connection, counters);
+    note_input(connection, counters);
 }
 
 /// Notes what is kept of requests that have not run.
-fn note_kept(connection: &Connection, counters: &Counters) {
+fn note_input(connection: &Connection, counters: &Counters) {
     let mut query = QueryBuffer::default();
-    if !connection.kept.is_empty() {
+    if !connection.input.is_empty() {
         cold_path();
-        query.len_bytes = connection.kept.len();
-        query.room_bytes = connection.kept.room_bytes();
+        query.len_bytes = connection.input.len();
+        query.room_bytes = connection.input.room_bytes();
         query.parsed_bytes = connection.parser.room_bytes();
     }
     connection.session.record.note_query_buffer(query, counters);

@@ -1,14 +1,14 @@
 //! Clients whose next request has to wait: because CLIENT PAUSE holds it back, or until the command before it
-//! is answered (`blocking.rs`).
+//! is answered (`core/blocking.rs`).
 //!
 //! ```text
 //! Open --- a request that has to wait ---> Parked --- the pause or the command is over ---> Busy
 //!                                            \--- the peer leaves, or is killed -----> Closing
 //! ```
 //!
-//! What the client has sent and still sends is kept (`behind.rs`), from the request that waits on; when it is
-//! served again all of that is parsed anew, and may be parked anew. A client that leaves meanwhile is
-//! forgotten with what it asked for, as in the peer.
+//! What the client has sent and still sends is kept (`receive_while_waiting.rs`), from the request that waits
+//! on; when it is served again all of that is parsed anew, and may be parked anew. When a client disconnects
+//! meanwhile, its requests that have not run are dropped, as Redis does.
 use super::Worker;
 use super::table::{Connection, Flow};
 use base::Millis;
@@ -39,11 +39,11 @@ impl Worker<'_> {
     pub(super) fn park(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
         connection.session.record.is_parked.store(true, Relaxed);
-        // The end may have come with bytes: then it has left.
+        // The end of the stream may have arrived with the request: then the client has disconnected.
         if connection.has_ended {
             return self.close(id, CloseWhen::Now);
         }
-        // It may have sent more while it was busy, or its end: nobody would ever see that it has left.
+        // Receiving was paused while the connection was busy. Without it a disconnection would go unseen.
         self.engine.resume(id);
         if let Some(waiting) = &connection.session.waiting {
             self.waits.add(id, waiting);
@@ -56,13 +56,15 @@ impl Worker<'_> {
         parked.add(id, server.pause.word(), is_parked);
     }
 
-    /// When a pause is over: parked clients go on by themselves, and keys past their deadline go.
+    /// When CLIENT PAUSE ends, so that the worker wakes for parked clients and for keys past their deadline.
+    /// If it has ended already and clients are parked, that is now.
     pub(super) fn unpark_due(&self) -> Option<Millis> {
         let is_over = || (!self.parked.ids.is_empty()).then_some(self.executor.steady());
         self.server.pause.end().or_else(is_over)
     }
 
-    /// Lets parked clients try again: all if the pause is over, otherwise those that another has parked.
+    /// Lets parked clients try again: all if the pause is over, otherwise those that were parked under an
+    /// earlier pause.
     pub(super) fn unpark(&mut self) {
         if self.parked.ids.is_empty() {
             return;

@@ -13,7 +13,7 @@
 //! does not grow, whatever the client does. But a client may want to send all of its requests before it reads
 //! the first reply: so of one that reads nothing more is received while it is paused, and kept, up to what
 //! any client may keep unread by us.
-use super::flow::ALLOWANCE_BYTES;
+use super::slow_readers::ALLOWANCE_BYTES;
 use super::table::Flow;
 use super::{Worker, note};
 use crate::core::server::Server;

@@ -4,10 +4,11 @@
 //!
 //! A client that does not read is not paused for that, because pausing stops only what it asks for. It is
 //! closed when it is over the limits of its class (`client-output-buffer-limit`): over the hard one at once,
-//! before it is given more; over the soft one when its time is over, though it sends nothing (`flow`).
+//! before it is given more; over the soft one when its time is over, though it sends nothing
+//! (`slow_readers`).
 use super::Leaving;
 use super::Worker;
-use super::flow::count_sent;
+use super::slow_readers::count_sent;
 use super::table::{Connection, Flow};
 use crate::core::subscriptions::{Subscriptions, drop_subscription};
 use crate::state::pubsub::Publication;
@@ -15,7 +16,7 @@ use net::ConnId;
 use std::hint::cold_path;
 use std::sync::Arc;
 
-/// So many subscriptions of clients that have gone are ended between two batches.
+/// How many subscriptions of clients that have gone are ended between two batches.
 const ENDED_AT_ONCE: usize = 1 << 10;
 
 impl Worker<'_> {
@@ -41,8 +42,8 @@ impl Worker<'_> {
         }
     }
 
-    /// A client may not be given more than its hard limit; what else is to be said of it is said after the
-    /// next poll, when it is known what has left.
+    /// Closes a client at once if it is owed more than its hard limit. The other limits are looked at after
+    /// the next poll, when it is known what has been sent.
     #[cold]
     fn look_at_pushed(&mut self, id: ConnId, owed_bytes: usize) {
         let Some(connection) = self.table.at(id) else { return };
@@ -84,7 +85,8 @@ impl Worker<'_> {
         }
     }
 
-    /// The same of one that is in the table no longer: its last requests may have made it listen again.
+    /// Ends the subscriptions of a connection that is out of the table: its last requests may have subscribed
+    /// again.
     pub(super) fn end_subscriptions_of(&mut self, connection: &mut Connection) {
         self.leaving.extend(take_subscriptions(connection));
     }

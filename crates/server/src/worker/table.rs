@@ -1,5 +1,5 @@
 //! One worker's connections, by the index that its engine gave them.
-use super::kept::Kept;
+use super::input::Input;
 use super::pieces::Unfinished;
 use crate::core::client_memory::CONNECTION_BYTES;
 use crate::core::session::Session;
@@ -15,7 +15,7 @@ pub(super) struct Connection {
     pub(super) protocol: Protocol,
     pub(super) parser: Parser,
     /// What has arrived and has not run.
-    pub(super) kept: Kept,
+    pub(super) input: Input,
     pub(super) flow: Flow,
     /// It has a turn in the batch that is being put together.
     pub(super) is_in_batch: bool,
@@ -25,7 +25,7 @@ pub(super) struct Connection {
     pub(super) is_looked_at: bool,
     /// The peer has shut down its side.
     pub(super) has_ended: bool,
-    /// How much may wait unsent before the client is paused; see `flow`.
+    /// How much may wait unsent before the client is paused; see `slow_readers`.
     pub(super) allowance_bytes: usize,
     /// Unsent bytes when the client was last looked at, while it is paused.
     pub(super) unsent_before_bytes: usize,
@@ -35,7 +35,7 @@ pub(super) struct Connection {
     pub(super) unfinished: Option<Box<Unfinished>>,
 }
 
-// Unit tests count in `Kept` how many bytes it has moved.
+// Unit tests count in `Input` how many bytes it has moved.
 const _: () = assert!(cfg!(test) || size_of::<Connection>() == CONNECTION_BYTES);
 
 impl Connection {

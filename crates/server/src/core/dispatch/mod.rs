@@ -19,7 +19,7 @@ mod exec;
 mod remember;
 mod serve;
 
-use super::attack;
+use super::cross_protocol;
 use super::too_long::is_too_long;
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::command_log::{Bounds, Measured};
@@ -448,8 +448,8 @@ impl<'s> Executor<'s> {
             Ok(row) => row,
             Err(refusal) => {
                 cold_path();
-                if attack::is_one(request.args.at(0)) && matches!(refusal, Refusal::UnknownCommand) {
-                    attack::end(self.server, session);
+                if cross_protocol::is_sign(request.args.at(0)) && matches!(refusal, Refusal::UnknownCommand) {
+                    cross_protocol::end(self.server, session);
                 } else {
                     self.refuse(session, &refusal, &request.args, reply);
                 }

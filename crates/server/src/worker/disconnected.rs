@@ -31,9 +31,9 @@ const TURNS_IN_A_ROW: usize = 4;
 
 /// Connections that are gone, each with the requests that it had sent. The first has the next turn.
 #[derive(Default)]
-pub(super) struct Departed(VecDeque<Box<Connection>>);
+pub(super) struct Disconnected(VecDeque<Box<Connection>>);
 
-impl Departed {
+impl Disconnected {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -50,21 +50,21 @@ impl Worker<'_> {
     /// Takes over a connection that has gone and is in no batch.
     pub(super) fn keep_last_requests(&mut self, mut connection: Box<Connection>) {
         let is_served = !matches!(connection.flow, Flow::Parked | Flow::Closing);
-        if !is_served || connection.kept.is_empty() {
+        if !is_served || connection.input.is_empty() {
             return self.deregister(&mut connection);
         }
-        connection.kept.truncate(READ_BYTES);
+        connection.input.truncate(READ_BYTES);
         // It may have read beyond that, of a request that was not whole.
         connection.parser = Parser::new();
-        self.departed.0.push_back(connection);
+        self.disconnected.0.push_back(connection);
     }
 
     /// Between batches: a turn for some of them.
     pub(super) fn run_last_requests(&mut self) {
-        for _ in 0..self.departed.0.len().min(TURNS_IN_A_ROW) {
-            let Some(mut connection) = self.departed.0.pop_front() else { return };
-            match self.run_departed(&mut connection) {
-                Progress::Later => self.departed.0.push_back(connection),
+        for _ in 0..self.disconnected.0.len().min(TURNS_IN_A_ROW) {
+            let Some(mut connection) = self.disconnected.0.pop_front() else { return };
+            match self.run_disconnected(&mut connection) {
+                Progress::Later => self.disconnected.0.push_back(connection),
                 Progress::Done => self.deregister(&mut connection),
             }
         }
@@ -72,19 +72,19 @@ impl Worker<'_> {
 
     /// One turn: its requests run until its time is over, or until none is left that may.
     #[cold]
-    fn run_departed(&mut self, connection: &mut Connection) -> Progress {
+    fn run_disconnected(&mut self, connection: &mut Connection) -> Progress {
         if connection.session.record.is_killed.load(Acquire) {
             return Progress::Done;
         }
         debug_assert!(self.batch.turns.is_empty(), "its room is free");
-        let mut turn = Turn::of_kept(connection.id);
+        let mut turn = Turn::of_input(connection.id);
         self.executor.counters().serving.store(connection.session.record.id, Relaxed);
         self.executor.begin();
-        self.executor.start_turn(&mut connection.session, connection.kept.len());
+        self.executor.start_turn(&mut connection.session, connection.input.len());
         let progress = loop {
             let limits = limits(&self.executor, connection);
             self.batch.parse(&mut turn, connection, self.server, &limits);
-            let (executed, progress) = self.execute_departed(&turn, connection);
+            let (executed, progress) = self.execute_disconnected(&turn, connection);
             self.batch.advance(&mut turn, executed);
             match (progress, &turn.rest) {
                 (Some(progress), _) => break progress,
@@ -103,12 +103,16 @@ impl Worker<'_> {
 
     /// Runs what is parsed and does more than read. Returns how many requests that took, and why not all of
     /// them have run.
-    fn execute_departed(&mut self, turn: &Turn, connection: &mut Connection) -> (usize, Option<Progress>) {
+    fn execute_disconnected(
+        &mut self,
+        turn: &Turn,
+        connection: &mut Connection,
+    ) -> (usize, Option<Progress>) {
         let Worker { batch, executor, reply, is_retrying, .. } = self;
         reply.protocol = connection.protocol;
         // What cannot be heard need not be written.
         reply.bound(0);
-        let bytes = batch.bytes(turn, &connection.kept);
+        let bytes = batch.bytes(turn, &connection.input);
         let mut first_span = turn.first_span;
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
             let Parsed { row, hash, spans_end, .. } = *request;

@@ -10,22 +10,23 @@
 //! on how it arrives or how much waits behind it, and the memory of a connection does not depend on what it
 //! has only promised.
 //!
-//! While whole requests wait nothing is received but of clients that wait themselves (`behind`). So bytes are
-//! moved together only in front of an unfinished request, once, or where as much has run or room is doubled.
+//! While whole requests wait, nothing more is received, except from clients whose next request has to wait
+//! (`receive_while_waiting`). The rest is moved only where at least as many bytes have run, where the
+//! buffer has to grow, or, if it is the beginning of a small request, into the buffer of all connections.
 
 /// The beginning of a request of no more than this is moved into the buffer into which all connections
 /// receive: a connection that waits for the rest of a small request then needs no buffer of its own.
 const SMALL_BYTES: usize = 1 << 10;
-/// Room is made for at least so many bytes.
+/// Room is made for at least this many bytes.
 const ROOM_BYTES_MIN: usize = 16 << 10;
-/// So much is asked of the engine at a time where much arrives.
+/// Room is made for at least this many bytes after a receive that brought all that it asked for.
 const STREAM_BYTES: usize = 64 << 10;
-/// So much at most, of a large argument, so that no client keeps its worker for long.
+/// One receive asks for this many bytes at most, so that no client keeps its worker for long.
 const RECEIVE_BYTES_MAX: usize = 1 << 20;
 
 /// The bytes of one connection, and how far they have run.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Input {
     bytes: Vec<u8>,
     done: usize,
     /// Bytes known to be missing of the request that the rest is the beginning of; 0 where that is not known.
@@ -36,7 +37,7 @@ pub(super) struct Kept {
     moved_bytes: usize,
 }
 
-impl Kept {
+impl Input {
     /// Whether nothing is kept, and no memory held.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -57,12 +58,12 @@ impl Kept {
         &self.bytes[self.done..]
     }
 
-    /// The same, for a parser that decodes in place.
+    /// The bytes that have not run, for a parser that decodes them in place.
     pub(super) fn rest_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.done..]
     }
 
-    /// So much of the rest has run.
+    /// This many bytes of the rest have run.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.done += bytes;
         self.wanted_bytes = 0;
@@ -72,25 +73,25 @@ impl Kept {
         }
     }
 
-    /// Gives all of it up, and its room.
+    /// Drops all bytes and frees their memory.
     pub(super) fn clear(&mut self) {
         (self.bytes, self.done, self.wanted_bytes) = (Vec::new(), 0, 0);
     }
 
-    /// Gives up what is beyond this, and its room.
+    /// Drops the bytes of the rest beyond `len`, and frees their memory.
     pub(super) fn truncate(&mut self, len: usize) {
         let rest = self.rest();
         self.replace(rest[..rest.len().min(len)].to_vec());
     }
 
-    /// Takes a copy of what it did not have yet.
+    /// Appends a copy of these bytes.
     pub(super) fn keep(&mut self, bytes: &[u8]) {
         self.note_moved(bytes.len());
         self.bytes.extend_from_slice(bytes);
         self.wanted_bytes = 0;
     }
 
-    /// Puts this in the place of all that it has.
+    /// Replaces all bytes by these.
     pub(super) fn replace(&mut self, bytes: Vec<u8>) {
         self.clear();
         self.bytes = bytes;
@@ -112,7 +113,7 @@ impl Kept {
         self.len() > SMALL_BYTES
     }
 
-    /// Moves it to where many connections receive.
+    /// Moves the rest to the end of the buffer into which all connections receive.
     pub(super) fn move_to(&mut self, scratch: &mut Vec<u8>) {
         self.note_moved(self.len());
         scratch.extend_from_slice(self.rest());
@@ -144,7 +145,7 @@ impl Kept {
         }
     }
 
-    /// A receive asked for so much and brought that.
+    /// A receive asked for `limit` bytes and brought `count`.
     pub(super) fn note_received(&mut self, limit: usize, count: usize) {
         self.is_streaming = count >= limit;
     }
@@ -165,97 +166,97 @@ mod tests {
 
     #[test]
     fn requests_that_run_one_by_one_move_nothing() {
-        let mut kept = Kept::default();
-        kept.keep(&vec![b'x'; 1 << 20]);
-        while kept.len() > 100 {
-            kept.advance(14);
+        let mut input = Input::default();
+        input.keep(&vec![b'x'; 1 << 20]);
+        while input.len() > 100 {
+            input.advance(14);
         }
-        assert_eq!(kept.moved_bytes, 1 << 20, "only their arrival");
-        kept.await_more(0);
-        assert!(kept.room_bytes() <= 100, "the room of what has run is given back");
+        assert_eq!(input.moved_bytes, 1 << 20, "only their arrival");
+        input.await_more(0);
+        assert!(input.room_bytes() <= 100, "the room of what has run is given back");
     }
 
     #[test]
     fn an_argument_that_comes_byte_by_byte_is_not_moved_with_each() {
-        let mut kept = Kept::default();
+        let mut input = Input::default();
         let len = 300_000;
         for sent in 1..len {
-            if kept.stays() {
-                let (bytes, limit) = kept.make_room();
+            if input.stays() {
+                let (bytes, limit) = input.make_room();
                 assert!(limit > 0);
                 bytes.push(b'x');
-                kept.note_received(limit, 1);
+                input.note_received(limit, 1);
             } else {
                 let mut scratch = Vec::new();
-                kept.move_to(&mut scratch);
+                input.move_to(&mut scratch);
                 scratch.push(b'x');
-                kept.keep(&scratch);
+                input.keep(&scratch);
             }
-            kept.await_more(len - sent);
+            input.await_more(len - sent);
         }
-        assert!(kept.moved_bytes <= 2 * SMALL_BYTES * SMALL_BYTES, "{}", kept.moved_bytes);
+        assert!(input.moved_bytes <= 2 * SMALL_BYTES * SMALL_BYTES, "{}", input.moved_bytes);
     }
 
-    /// As of a client that waits again and again, and sends more meanwhile.
+    /// A client whose requests have to wait again and again, and that sends more meanwhile.
     #[test]
     fn what_arrives_behind_requests_that_run_one_by_one_moves_each_byte_a_few_times() {
         const LEN: usize = 1 << 20;
-        let mut kept = Kept::default();
-        kept.keep(&vec![b'x'; LEN]);
+        let mut input = Input::default();
+        input.keep(&vec![b'x'; LEN]);
         let mut received = LEN;
-        while kept.len() > 100 {
-            kept.advance(14);
-            let (bytes, limit) = kept.make_room();
+        while input.len() > 100 {
+            input.advance(14);
+            let (bytes, limit) = input.make_room();
             let count = limit.min(7);
             bytes.resize(bytes.len() + count, b'x');
             received += count;
         }
-        assert!(kept.moved_bytes <= 8 * received, "{} for {received}", kept.moved_bytes);
+        assert!(input.moved_bytes <= 8 * received, "{} for {received}", input.moved_bytes);
     }
 
     #[test]
     fn room_follows_what_has_arrived_and_not_what_was_announced() {
-        let mut kept = Kept::default();
-        kept.keep(&[b'x'; SMALL_BYTES + 1]);
-        kept.await_more(500 << 20);
-        assert!(kept.stays());
-        while kept.len() < 100 << 20 {
-            let (bytes, limit) = kept.make_room();
+        let mut input = Input::default();
+        input.keep(&[b'x'; SMALL_BYTES + 1]);
+        input.await_more(500 << 20);
+        assert!(input.stays());
+        while input.len() < 100 << 20 {
+            let (bytes, limit) = input.make_room();
             let len = bytes.len() + limit;
             assert!(bytes.capacity() >= len, "so that receiving makes none of its own");
             bytes.resize(len, b'x');
-            kept.note_received(limit, limit);
-            kept.await_more((500 << 20) - kept.len());
+            input.note_received(limit, limit);
+            input.await_more((500 << 20) - input.len());
             assert!(
-                kept.room_bytes() <= 2 * kept.len() + STREAM_BYTES,
+                input.room_bytes() <= 2 * input.len() + STREAM_BYTES,
                 "{} for {}",
-                kept.room_bytes(),
-                kept.len()
+                input.room_bytes(),
+                input.len()
             );
         }
     }
 
     #[test]
     fn an_argument_takes_no_more_than_its_length_in_the_end() {
-        let mut kept = Kept::default();
-        kept.keep(&vec![b'x'; STREAM_BYTES]);
+        let mut input = Input::default();
+        input.keep(&vec![b'x'; STREAM_BYTES]);
         let len = 10_000_000;
-        while kept.len() < len {
-            kept.await_more(len - kept.len());
-            let (bytes, limit) = kept.make_room();
+        while input.len() < len {
+            input.await_more(len - input.len());
+            let (bytes, limit) = input.make_room();
             let taken = limit.min(len - bytes.len());
             bytes.resize(bytes.len() + taken, b'x');
-            kept.note_received(limit, taken);
+            input.note_received(limit, taken);
         }
-        assert!(kept.room_bytes() <= len + STREAM_BYTES, "{}", kept.room_bytes());
+        assert!(input.room_bytes() <= len + STREAM_BYTES, "{}", input.room_bytes());
     }
 
     #[test]
     fn what_follows_a_large_request_does_not_hold_its_room() {
-        let mut kept = Kept::default();
-        kept.keep(&vec![b'x'; 1 << 20]);
-        kept.advance((1 << 20) - 3);
-        kept.await_more(0);
-        assert_eq!((kept.rest(), kept.room_bytes()), (&b"xxx"[..], 3));
+        let mut input = Input::default();
+        input.keep(&vec![b'x'; 1 << 20]);
+        input.advance((1 << 20) - 3);
+        input.await_more(0);
+        assert_eq!((input.rest(), input.room_bytes()), (&b"xxx"[..], 3));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// What workers tell each other about `maxmemory`, and INFO shows of it.
 #[derive(Default)]
-pub(crate) struct Pressure {
+pub(crate) struct MemoryPressure {
     /// Bytes that workers have undertaken to free and have not freed yet.
     claimed: AtomicI64,
     /// Since when memory is over the limit, in microseconds of the steady time; 0 while it is not.
@@ -15,7 +15,7 @@ pub(crate) struct Pressure {
     hole_bytes: AtomicU64,
 }
 
-impl Pressure {
+impl MemoryPressure {
     /// total_eviction_exceeded_time and current_eviction_exceeded_time, in milliseconds. `now_us` is the
     /// steady time.
     pub(crate) fn exceeded_ms(&self, now_us: i64) -> (u64, u64) {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn time_over_the_limit_adds_up_and_the_present_part_shows() {
-        let pressure = Pressure::default();
+        let pressure = MemoryPressure::default();
         pressure.note(true, 1_000_000);
         pressure.note(true, 2_000_000);
         assert_eq!(pressure.exceeded_ms(3_000_000), (2000, 2000));

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const LOG_EVERY_S: i64 = 60;
 
 /// Whether the name of an unknown command shows that this is a browser, not a client.
-pub(crate) fn is_one(name: &[u8]) -> bool {
+pub(crate) fn is_sign(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
