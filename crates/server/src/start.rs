@@ -100,7 +100,7 @@ impl Running {
         self.wait_then(|_| {})
     }
 
-    /// The same. `last` is called when nobody is served any more.
+    /// Waits for the end as [`Running::wait`] does, and calls `last` when no client is served any more.
     pub fn wait_then(mut self, last: impl FnOnce(&Log)) -> i32 {
         self.join();
         last(&self.server.log);
@@ -145,7 +145,8 @@ pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartErr
     start_when(config, clock, log, |_| {})
 }
 
-/// The same. `is_bound` is called once the server has its addresses and before anybody is served.
+/// Starts a server as [`start`] does, and calls `is_bound` once it has its addresses, before any client is
+/// served.
 pub fn start_when(
     config: Config,
     clock: Clock,

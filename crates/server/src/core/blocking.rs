@@ -47,7 +47,7 @@ pub(crate) fn deadline(timeout: &[u8], now: Millis) -> Result<Millis, Error> {
     end_ms.map(Millis).ok_or_else(error::timeout_out_of_range)
 }
 
-/// The same where a timeout of 0 has no end: then None.
+/// When such a timeout is over; None for a timeout of 0, which has no end.
 pub(crate) fn deadline_if_any(timeout: &[u8], now: Millis) -> Result<Option<Millis>, Error> {
     let until = deadline(timeout, now)?;
     Ok((until != now).then_some(until))

@@ -33,7 +33,8 @@ pub(crate) enum ServerRun {
     Anywhere(fn(&mut ServerCall<'_>) -> Done),
     /// While other workers go on. It may take locks that are held for moments.
     Shared(fn(&mut ServerCall<'_>) -> Done),
-    /// The same, outside the worker's gate: it may wait for a disk or a name server, and it touches no data.
+    /// While other workers go on, without the worker's own gate: it may wait for a disk or a name server, and
+    /// it touches no data.
     Outside(fn(&mut ServerCall<'_>) -> Done),
     /// With the gates of all workers taken: nothing else runs meanwhile.
     Exclusive(fn(&mut ServerCall<'_>) -> Done),

@@ -87,8 +87,8 @@ fn write(
     out.push(b'\n');
 }
 
-/// The same as text without the line's end, for what is kept: the log, and ACL LOG. A client may give itself
-/// a name of any length, of which the beginning stands there.
+/// A client's line as text, without the line's end, for the log and for ACL LOG, which keep it. A client may
+/// give itself a name of any length, of which the beginning stands there.
 pub(crate) fn line_of(record: &ClientRecord, registry: &Registry, now_ms: i64) -> String {
     let mut line = Vec::new();
     let details = record.details().shortened();

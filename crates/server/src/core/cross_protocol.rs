@@ -7,7 +7,7 @@ use crate::core::session::{After, Session};
 use net::Peer;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The log hears of it at most once in this time: an attacker could fill a disk with the warning.
+/// The warning is logged at most once in this time: an attacker could fill a disk with it.
 const LOG_EVERY_S: i64 = 60;
 
 /// Whether the name of an unknown command shows that this is a browser, not a client.

@@ -41,7 +41,7 @@ pub(crate) fn no_permission(user: &User, command: &str, denied: Denied) -> Vec<u
     }
 }
 
-/// The same as ACL DRYRUN answers it, with the key or channel.
+/// What a user's rules would refuse, as ACL DRYRUN answers it: with the key or channel.
 pub(crate) fn would_be_refused(user: &User, command: &str, denied: Denied, args: &Args<'_>) -> Vec<u8> {
     let what: &[u8] = match denied.reason {
         Reason::Command => return may_not_run(user, command),
@@ -66,7 +66,7 @@ pub(crate) fn unknown_subcommand(args: &Args<'_>, called: &[u8]) -> Vec<u8> {
     text
 }
 
-/// As in the peer a quoted argument ends at its first NUL.
+/// As in Redis a quoted argument ends at its first NUL.
 fn quoted(arg: &[u8], bytes_max: usize) -> &[u8] {
     let end = arg.iter().take(bytes_max).position(|b| *b == 0);
     &arg[..end.unwrap_or(arg.len().min(bytes_max))]

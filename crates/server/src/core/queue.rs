@@ -34,11 +34,11 @@ pub(crate) struct Queue {
 struct Part {
     bytes: Vec<u8>,
     spans: Vec<Span>,
-    requests: Vec<Kept>,
+    requests: Vec<Packed>,
 }
 
-/// One request.
-struct Kept {
+/// One request, as the queue stores it.
+struct Packed {
     /// `Row::number`
     row: u32,
     spans_end: u32,
@@ -50,7 +50,7 @@ struct Kept {
 pub(crate) struct Queued<'q> {
     /// `Row::number`
     pub(crate) row: usize,
-    /// Of its first key, where the command's row says which argument that is.
+    /// The hash of its first key, where the command's row says which argument that is.
     pub(crate) hash: Option<Hash>,
     pub(crate) args: Args<'q>,
 }
@@ -121,13 +121,13 @@ impl Part {
             self.spans.push(Span { start: self.bytes.len(), len: arg.len() });
             self.bytes.extend_from_slice(arg);
         }
-        self.requests.push(Kept { row: row as u32, spans_end: self.spans.len() as u32, hash });
+        self.requests.push(Packed { row: row as u32, spans_end: self.spans.len() as u32, hash });
     }
 
     fn room_bytes(&self) -> usize {
         self.bytes.capacity()
             + self.spans.capacity() * size_of::<Span>()
-            + self.requests.capacity() * size_of::<Kept>()
+            + self.requests.capacity() * size_of::<Packed>()
     }
 }
 

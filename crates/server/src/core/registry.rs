@@ -170,7 +170,8 @@ impl Registry {
         Registry::renamed(families, &[]).expect("the names of the tables are told apart, which a test shows")
     }
 
-    /// The same with these renamed one after the other; or what is wrong with one of them, in Redis's words.
+    /// Every command, with these renamed one after the other (`rename-command`); or what is wrong with one of
+    /// the renames, in Redis's words.
     pub(crate) fn renamed(
         families: &[&[&'static ServerCommand]],
         renames: &[Rename],

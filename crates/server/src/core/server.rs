@@ -73,7 +73,7 @@ pub(crate) struct Server {
     /// How many bytes of replies may wait for one client where no setting says so; see
     /// `core/output_bound.rs`.
     pub(crate) output_bytes_max: AtomicU64,
-    /// How short memory is, against `maxmemory`.
+    /// For how long memory was over `maxmemory`, and how much workers are freeing.
     pub(crate) pressure: MemoryPressure,
     /// What active defragmentation has done.
     pub(crate) defrag: DefragStats,
@@ -89,7 +89,7 @@ pub(crate) struct Server {
     /// DEBUG RESTLESS
     pub(crate) restless: Restless,
     pub(crate) ending: Ending,
-    /// From the system's randomness: each worker derives its own from it.
+    /// Drawn from the system's randomness; each worker derives a seed of its own from it.
     pub(crate) random_seed: u64,
     pub(crate) replication_id: ReplicationId,
     /// 40 hex digits, INFO's run_id.
@@ -158,7 +158,7 @@ pub(crate) struct Stats {
     pub(crate) channels_denied: AtomicU64,
     pub(crate) output_limit_disconnections: AtomicU64,
     pub(crate) query_limit_disconnections: AtomicU64,
-    /// When the log last heard of an attack (`cross_protocol.rs`), in seconds.
+    /// When the warning of `cross_protocol.rs` was last logged, in seconds of the Unix time.
     pub(crate) attack_logged_s: AtomicI64,
     /// Closed by `maxmemory-clients`.
     pub(crate) clients_evicted: AtomicU64,
@@ -167,7 +167,7 @@ pub(crate) struct Stats {
     pub(crate) input_bytes_per_second: AtomicU64,
     pub(crate) output_bytes_per_second: AtomicU64,
     pub(crate) turns_per_second: AtomicU64,
-    /// What a turn of an event loop took lately.
+    /// The mean time of a turn of an event loop, lately.
     pub(crate) turn_us: AtomicU64,
     /// The largest buffers of the last seconds.
     pub(crate) recent_input_peak: AtomicU64,
@@ -196,7 +196,8 @@ impl Server {
         Arc::clone(&self.in_force.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same, unless it is being replaced at this moment: for the crash report, which must not wait.
+    /// The configuration in force; None while another thread replaces it. For the crash report, which must
+    /// not wait for a lock.
     pub(crate) fn try_config(&self) -> Option<Arc<Config>> {
         self.in_force.config.try_read().ok().map(|config| Arc::clone(&config))
     }

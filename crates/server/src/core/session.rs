@@ -276,7 +276,7 @@ pub(crate) enum After {
     Wait,
     /// QUIT, a protocol error, CLIENT KILL of itself: close once the replies have left.
     Close,
-    /// It is no client (`cross_protocol.rs`): close at once.
+    /// It is a browser and no client (`cross_protocol.rs`): close at once.
     Abort,
     /// It has queued more than it may (client-query-buffer-limit): close at once.
     Overflow,

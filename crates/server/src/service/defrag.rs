@@ -12,8 +12,9 @@
 //! The thread that frees does it, in turns with pauses between, by the share of a processor that the settings
 //! allow. A turn is made of steps that each hold one lock, of a shard or of the arena, for some
 //! [`STEP_WANTED`]; the size of a step is learned from how long the last ones took. No lock is taken twice in
-//! one turn, so a worker that happens to need it waits for one step at most. All times are the thread's own
-//! processor time: how busy the machine is says nothing about a step.
+//! one turn, so a worker that happens to need it waits for one step at most. Steps are timed by the
+//! thread's own processor time, which does not depend on how busy the machine is; pauses and whole rounds by
+//! the clock.
 use crate::state::config::Defrag as Settings;
 use crate::state::defrag::{DefragStats, wanted_percent};
 use crate::state::log::Log;
@@ -22,20 +23,21 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use store::{Keyspace, Mover, StepLimits};
 
-/// So long a step should hold its lock.
+/// How long a step should hold its lock.
 const STEP_WANTED: Duration = Duration::from_micros(40);
-/// Steps on shards follow each other for so long before there is a pause.
+/// How long steps on shards follow each other before there is a pause.
 const TURN: Duration = Duration::from_micros(500);
 /// Bounds of a step's size, in blocks that are looked at.
 const EFFORT_MIN: u64 = 16;
 const EFFORT_MAX: u64 = 1024;
-/// So many blocks of an extent are gone over at a time when it is closed or opened.
+/// How many blocks of an extent one step visits when it closes or opens it.
 const WALKED_BLOCKS: usize = 128;
-/// After a round that emptied less than half of its extents the next one waits for so long; after each
-/// further one for twice as long, up to the second of these.
+/// After a round that emptied less than half of its extents, or a plan that was not worth a round, the next
+/// one waits for `REST_MIN`; after each further one for twice as long, up to `REST_MAX`.
 const REST_MIN: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(600);
-/// A round is worth its walk through all data if it can free this part of what is used: one in so many.
+/// A round is worth its walk through all data if its extents hold at least one part in this many of the bytes
+/// in use.
 const GAIN_SHARE: usize = 32;
 
 /// Where a round stands; see the picture above.

@@ -62,7 +62,7 @@ impl Background {
         self.free_keys(garbage, 0);
     }
 
-    /// The same where a key is known to take so many bytes on the average.
+    /// Has the garbage freed, where a key is known to take `key_bytes` on the average.
     pub(crate) fn free_keys(&self, garbage: &mut Vec<Garbage>, key_bytes: u64) {
         for piece in garbage.drain(..) {
             let bytes = match piece.weight() {
@@ -127,7 +127,7 @@ impl Jobs {
         self.arrivals.recv().ok()
     }
 
-    /// The same, and after this time data is to be moved together.
+    /// The next job; if none comes within `pause`, a turn of defragmentation.
     pub(crate) fn next_or_defrag_in(&self, pause: Duration) -> Option<Job> {
         match pause {
             Duration::ZERO => Some(Job::Defrag),

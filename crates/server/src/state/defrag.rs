@@ -1,5 +1,5 @@
-//! Active defragmentation as others see it: how much it is wanted, and what it has done (`service/defrag.rs`
-//! does it).
+//! Active defragmentation as others see it: whether a round is due, how much of a processor it may take, and
+//! the figures that INFO shows of it. `service/defrag.rs` does the work.
 use crate::state::config::Defrag as Settings;
 use pack::arena;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,13 +10,14 @@ use store::MoverStats;
 pub(crate) struct DefragStats {
     /// The share of a processor in use for it, in percent; 0 while nothing is done.
     pub(crate) running_percent: AtomicU64,
-    /// Blocks that moved, and that were looked at and stayed.
+    /// How many blocks moved, and how many were looked at and stayed.
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
     /// Keys with a value of their own, likewise.
     pub(crate) key_hits: AtomicU64,
     pub(crate) key_misses: AtomicU64,
-    /// Microseconds with too much lost: all together, and of the round that goes on.
+    /// Microseconds, by the clock, that all ended rounds took together, and that the round under way has
+    /// taken so far (0 while none is).
     pub(crate) total_us: AtomicU64,
     pub(crate) current_us: AtomicU64,
 }
@@ -37,7 +38,7 @@ impl DefragStats {
     }
 }
 
-/// Whether a round should begin now, as far as sums tell.
+/// Whether the sums of the arena call for a round. The round itself may still find nothing worth moving.
 pub(crate) fn is_defrag_due(settings: &Settings) -> bool {
     settings.is_on && wanted_percent(settings).is_some()
 }

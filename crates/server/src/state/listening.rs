@@ -44,7 +44,7 @@ impl Listening {
         self.all().iter().filter(|l| !l.is_secure()).filter_map(|l| tcp_address(l)).collect()
     }
 
-    /// The same for clients with TLS.
+    /// The TCP addresses of those in force for clients with TLS.
     pub(crate) fn tls_addresses(&self) -> Vec<SocketAddr> {
         self.all().iter().filter(|l| l.is_secure()).filter_map(|l| tcp_address(l)).collect()
     }

@@ -252,7 +252,7 @@ mod tests {
         let config = Config { logfile: Some(folder.join("in/log")), ..Config::default() };
         let log = Log::open(&config, Clock::simulated(Millis(0)).0).unwrap();
         log.notice("one");
-        // As without descriptors: the path leads nowhere, the file is still there.
+        // As if no descriptor were free: the path leads nowhere, the file is still there.
         std::fs::hard_link(folder.join("in/log"), folder.join("same")).unwrap();
         std::fs::remove_dir_all(folder.join("in")).unwrap();
         log.notice("two");

@@ -18,7 +18,7 @@ use std::hint::cold_path;
 use std::ops::Range;
 use store::Keyspace;
 
-/// Asked of the engine at a time.
+/// How many bytes one receive asks for.
 const RECEIVE_BYTES: usize = 64 << 10;
 /// Requests of one connection that are parsed at a time: enough that the next ones' keys can be asked for in
 /// time.
@@ -43,7 +43,7 @@ pub(super) struct Batch<'s> {
 pub(super) struct Parsed<'s> {
     /// The row of its name, if there is one.
     pub(super) row: Option<&'s Row>,
-    /// Of its first key, if the table says where that stands.
+    /// The hash of its first key, if the command's row says which argument that is.
     pub(super) hash: Option<Hash>,
     /// The request before it has the same key, whose memory is asked for once.
     is_asked_for: bool,
@@ -59,7 +59,7 @@ pub(super) struct Parsed<'s> {
 pub(super) struct Turn {
     pub(super) id: ConnId,
     pub(super) source: Source,
-    /// Those that are parsed and have not run.
+    /// The requests that are parsed and have not run, by index in the batch.
     pub(super) requests: Range<usize>,
     /// Where the spans of the first of them begin.
     pub(super) first_span: usize,
@@ -73,7 +73,7 @@ pub(super) struct Turn {
     pub(super) rest: Rest,
     /// The first request of those parsed last was decoded where it lies.
     is_decoded: bool,
-    /// Those parsed last are of a client that has still to say the password.
+    /// The client was not authenticated when its requests were parsed last.
     pub(super) is_of_stranger: bool,
 }
 
@@ -263,7 +263,7 @@ impl<'s> Batch<'s> {
         turn.requests = first..self.requests.len();
     }
 
-    /// So many of the turn's parsed requests have run.
+    /// `executed` of the turn's parsed requests have run.
     pub(super) fn advance(&self, turn: &mut Turn, executed: usize) {
         turn.executed += executed;
         turn.requests.start += executed;
@@ -324,7 +324,8 @@ impl<'s> Batch<'s> {
         }
     }
 
-    /// The same where parsed requests have not run. If the first of them was decoded, it is written anew.
+    /// Gives back to the connection the bytes that have not run, parsed requests among them. If the first of
+    /// these was decoded in place, it is written anew.
     #[cold]
     pub(super) fn keep_requests(&self, turn: &Turn, connection: &mut Connection) {
         connection.parser = Parser::new();

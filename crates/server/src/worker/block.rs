@@ -16,7 +16,7 @@ impl Waits {
         self.0.extend(waiting.until.map(|until| (until.0, id)));
     }
 
-    /// It waits no longer.
+    /// The command of this connection waits no longer.
     pub(super) fn remove(&mut self, id: ConnId, waiting: &Waiting) {
         if let Some(until) = waiting.until {
             self.0.remove(&(until.0, id));

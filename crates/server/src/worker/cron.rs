@@ -28,7 +28,7 @@ const TICK_MS: i64 = 100;
 const FREE_MEMORY_TICKS: u32 = 10;
 /// Every connection is looked at once in this time.
 const IDLE_ROUND_MS: i64 = 1000;
-/// Keys that are removed at once; the rest go at the next turn, so that clients do not wait.
+/// How many keys one turn removes; the others go at the next turns, so that clients do not wait.
 const EXPIRE_BUDGET: usize = 256;
 
 /// What the ticks of one worker remember.
@@ -100,8 +100,8 @@ impl Worker<'_> {
         self.close_idle(now, elapsed_ms);
     }
 
-    /// Removes keys whose time has come, whichever worker's commands set it. A part of them, so that clients
-    /// do not wait.
+    /// Removes some keys past their deadline, whichever worker's commands set it; the others go at the next
+    /// turns, so that clients do not wait.
     pub(super) fn expire(&mut self) {
         let keyspace = &self.server.keyspace;
         let now = self.executor.now();
@@ -168,7 +168,7 @@ impl Cron {
     }
 }
 
-/// Whether it is there for what others send it.
+/// Whether the client receives what others send: messages of channels, or MONITOR's lines.
 fn is_listening(record: &ClientRecord) -> bool {
     record.is_subscribed() || record.details().is_monitor
 }
@@ -223,7 +223,7 @@ impl Rates {
         self.publish(server);
     }
 
-    /// Where INFO finds them.
+    /// Stores the means where INFO reads them.
     fn publish(&self, server: &Server) {
         let mean = |of: fn(&Totals) -> u64| self.samples.iter().map(of).sum::<u64>() / RATE_SAMPLES as u64;
         server.stats.ops_per_second.store(mean(|t| t.commands), Relaxed);

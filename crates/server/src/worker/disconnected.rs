@@ -8,11 +8,11 @@
 //!
 //! A client may send requests and close its socket without reading the answers. Redis runs all that one read
 //! brings, up to 16 KB, before it can notice. Here a connection that has sent much takes turns with others,
-//! so it may be gone before all of that has run. Then the rest of it goes on taking turns; commands that only
-//! read are left out, because nobody gets their replies; but not in a transaction, which one that is refused
-//! would break. What has arrived beyond 16 KB is dropped, as with
-//! Redis, and so is what a client had sent that the server closed or whose request waits for something else
-//! than memory. Until then its place is taken: it counts as a client.
+//! so it may be gone before all of that has run. Then the rest of it goes on taking turns. Commands that only
+//! read are left out, because nobody gets their replies; in a transaction they run, because one that is
+//! refused makes EXEC refuse all. What has arrived beyond 16 KB is dropped, as in Redis. So are all requests
+//! of a client that the server closed, or whose request waits for something else than memory. Until its last
+//! request has run the connection counts as a client.
 use super::batch::{Rest, Turn};
 use super::table::{Connection, Flow};
 use super::{Parsed, Worker, limits};
@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// What Redis reads at a time.
 const READ_BYTES: usize = 16 << 10;
-/// So many of them have turns before connected clients are served.
+/// How many of them have a turn before connected clients are served.
 const TURNS_IN_A_ROW: usize = 4;
 
 /// Connections that are gone, each with the requests that it had sent. The first has the next turn.
@@ -54,7 +54,7 @@ impl Worker<'_> {
             return self.deregister(&mut connection);
         }
         connection.input.truncate(READ_BYTES);
-        // It may have read beyond that, of a request that was not whole.
+        // The old parser may have read beyond that, in a request that was not complete.
         connection.parser = Parser::new();
         self.disconnected.0.push_back(connection);
     }
@@ -110,7 +110,7 @@ impl Worker<'_> {
     ) -> (usize, Option<Progress>) {
         let Worker { batch, executor, reply, is_retrying, .. } = self;
         reply.protocol = connection.protocol;
-        // What cannot be heard need not be written.
+        // Nobody receives the replies, so they are not written.
         reply.bound(0);
         let bytes = batch.bytes(turn, &connection.input);
         let mut first_span = turn.first_span;

@@ -78,7 +78,8 @@ fn broken(redirect: u64) -> Vec<u8> {
     reply.out
 }
 
-/// As the client writes it that tracks, whoever is told: Redis does so too.
+/// Null in the protocol of the client that tracks, even where another is told in its place: Redis does so
+/// too.
 fn null(protocol: Protocol) -> Arc<[u8]> {
     let mut reply = Reply::new(protocol);
     reply.null();

@@ -80,7 +80,7 @@ type Leaving = (Arc<ClientRecord>, ConnId, Box<Subscriptions>);
 pub(crate) struct Worker<'s> {
     server: &'s Server,
     index: usize,
-    /// Its own, which it looks into once a turn and before each batch.
+    /// Where other threads leave messages for it. It looks there once a turn and before each batch.
     mailbox: &'s Mailbox,
     /// epoll or io_uring: the sockets.
     engine: Box<dyn Engine>,
@@ -455,7 +455,7 @@ impl<'s> Worker<'s> {
         self.batch.advance(turn, executed);
     }
 
-    /// The same; returns how many requests have run.
+    /// Executes them without marking them as run in the turn. Returns how many have run.
     fn execute_some(&mut self, turn: &Turn) -> usize {
         let Worker { table, batch, executor, reply, engine, server, is_retrying, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };

@@ -11,8 +11,8 @@
 //! one piece. Nothing else of its requests runs and nothing is received. So a reply of any length takes one
 //! piece of memory beyond the allowance, and nobody waits for it longer than for anything else. The allowance
 //! does not grow, whatever the client does. But a client may want to send all of its requests before it reads
-//! the first reply: so of one that reads nothing more is received while it is paused, and kept, up to what
-//! any client may keep unread by us.
+//! the first reply. So while a client is paused and reads nothing, its further requests are received and
+//! kept, up to `client-query-buffer-limit`.
 use super::slow_readers::ALLOWANCE_BYTES;
 use super::table::Flow;
 use super::{Worker, note};
@@ -27,9 +27,10 @@ use store::Garbage;
 const ELEMENTS_AT_ONCE: u64 = 64;
 /// Bytes that are written between two sends.
 const PIECE_BYTES_MAX: usize = 256 << 10;
-/// What a remainder may take by itself to be freed by the worker.
+/// A remainder that takes more than this by itself is freed in the background, as is one whose value nobody
+/// else has any more.
 const FREED_AT_ONCE_BYTES: usize = 64 << 10;
-/// So many connections have turns before others are served.
+/// How many connections with unfinished replies have a turn before others are served.
 pub(super) const PIECES_IN_A_ROW: usize = 4;
 
 /// A reply that is being written piece by piece, and the request that it answers.
@@ -67,7 +68,7 @@ impl Unfinished {
         self.request.len() + (self.spans.len() + 1) * HEADER_BYTES_MAX
     }
 
-    /// What the client did not ask for comes behind the reply.
+    /// Keeps a push, which is sent after the reply.
     pub(super) fn push_behind(&mut self, bytes: &[u8]) {
         self.pushed.extend_from_slice(bytes);
     }
@@ -171,7 +172,8 @@ impl Worker<'_> {
     }
 }
 
-/// As many bytes may wait unsent before no more is written: so few that a piece still fits below the bound.
+/// How many bytes may be unsent before no more is written: few enough that a piece still fits below the
+/// bound.
 fn allowance_bytes(bound: u64) -> usize {
     ALLOWANCE_BYTES.min(bound as usize / 2)
 }

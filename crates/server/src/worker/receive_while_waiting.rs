@@ -5,8 +5,8 @@ use super::{Worker, count_received, note_input};
 use net::{CloseWhen, ConnId, Received};
 
 impl Worker<'_> {
-    /// Receives what has come. Returns whether this was the end: the client sends no more, but it may still
-    /// read.
+    /// Receives what has arrived and keeps it. Returns whether the client has shut down its sending side; it
+    /// may still read.
     pub(super) fn receive_while_waiting(&mut self, id: ConnId) -> bool {
         let Some(connection) = self.table.at(id) else { return false };
         let (bytes, limit) = connection.input.make_room();
@@ -27,7 +27,7 @@ impl Worker<'_> {
         false
     }
 
-    /// The end has come behind requests that wait: they run when their turn comes.
+    /// The client has shut down its sending side while requests of it wait: they run when their turn comes.
     pub(super) fn end_while_waiting(&mut self, id: ConnId) {
         if let Some(connection) = self.table.at(id) {
             connection.has_ended = true;

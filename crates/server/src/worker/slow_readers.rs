@@ -10,10 +10,11 @@
 //!
 //! A paused client is neither read from nor served, so one that pipelines without end takes no more memory
 //! than its allowance. But there are clients that send all of a pipeline before they read the first reply; to
-//! wait for them would be to wait for ever. So the allowance of a client that has read nothing between two
-//! looks doubles: those get on, as with the peer, and `client-output-buffer-limit` is what stops them. One
-//! whose reply is written in pieces (`pieces.rs`) gets no more than it reads; the limits hold for what is
-//! kept to be sent behind that reply, too, and for a value that is kept in memory for it alone.
+//! wait for them would be to wait for ever. So when a client has read nothing between two looks, its
+//! allowance becomes twice what is unsent, and it is served again. As in Redis only
+//! `client-output-buffer-limit` closes it. A client whose reply is written in pieces (`pieces.rs`) gets no
+//! more than it reads. For it the limits also count what was pushed and is sent after that reply, and a value
+//! that is kept in memory for that reply alone.
 use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
 use super::{REPLY_BYTES_KEPT, Worker};
@@ -57,7 +58,8 @@ impl Worker<'_> {
         self.note_sent(id, unsent_bytes);
     }
 
-    /// The next poll hands it to the kernel; what is left then tells who does not read.
+    /// Has a client with much unsent looked at after the next poll, which hands replies to the kernel: what
+    /// is left then is what the client has not read.
     fn note_sent(&mut self, id: ConnId, unsent_bytes: usize) {
         if unsent_bytes >= self.executor.output_bound().look_bytes() {
             cold_path();
@@ -69,7 +71,7 @@ impl Worker<'_> {
         }
     }
 
-    /// After the next poll this client is looked at.
+    /// Puts a client on the list of those that are looked at after the next poll.
     pub(super) fn look_later(&mut self, id: ConnId) {
         if let Some(connection) = self.table.at(id).filter(|connection| !connection.is_looked_at) {
             connection.is_looked_at = true;
@@ -77,7 +79,7 @@ impl Worker<'_> {
         }
     }
 
-    /// After a poll has sent what it could.
+    /// Looks at the clients on that list. Called after a poll has sent what it could.
     pub(super) fn look_at_sent(&mut self) {
         while let Some(id) = self.sent.pop() {
             if let Some(connection) = self.table.at(id) {
@@ -131,7 +133,7 @@ impl Worker<'_> {
         }
     }
 
-    /// All that waited has left.
+    /// Everything unsent has been handed to the kernel: a paused client is served again.
     pub(super) fn drained(&mut self, id: ConnId) {
         self.look_at(id);
         if self.table.at(id).is_some_and(|connection| connection.flow == Flow::Paused) {
@@ -155,7 +157,7 @@ impl Worker<'_> {
             }
             let unsent_bytes = self.engine.unsent_bytes(id);
             if unsent_bytes == 0 {
-                // It may have left without ever being held up: then nobody reports it drained.
+                // All may have been sent at the first try: then the engine does not report it drained.
                 self.drained(id);
                 continue;
             }
@@ -163,7 +165,7 @@ impl Worker<'_> {
                 let has_read = unsent_bytes < connection.unsent_before_bytes;
                 connection.unsent_before_bytes = unsent_bytes;
                 if !has_read && connection.unfinished.is_some() {
-                    // It may want to send more before it reads.
+                    // The client may want to send all of its requests before it reads.
                     self.engine.resume(id);
                 } else if !has_read {
                     connection.allowance_bytes = unsent_bytes.saturating_mul(2);
@@ -194,7 +196,7 @@ impl Worker<'_> {
     }
 }
 
-/// So many bytes of replies were handed to the engine.
+/// Counts this many bytes of replies as sent, when they are handed to the engine.
 pub(super) fn count_sent(record: &ClientRecord, counters: &Counters, bytes: usize) {
     counters.bytes_out.add(bytes as u64);
     counters.writes.add(1);

@@ -128,7 +128,7 @@ impl Table {
         self.slots.iter().flatten().map(Box::as_ref)
     }
 
-    /// The same, to be changed.
+    /// All connections, to be changed.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
         self.slots.iter_mut().flatten().map(Box::as_mut)
     }

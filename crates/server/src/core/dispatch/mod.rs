@@ -98,7 +98,7 @@ pub(crate) struct Executor<'s> {
     /// The worker's copy of the configuration in force, and which version that is.
     config: Arc<Config>,
     config_version: u64,
-    /// The same of the users.
+    /// The worker's copy of the users in force, and which version that is.
     users: Arc<Users>,
     users_version: u64,
     memory_limit: MemoryLimit<'s>,
@@ -670,7 +670,7 @@ impl<'s> Executor<'s> {
         self.run_otherwise(session, row, request, reply)
     }
 
-    /// The same of every command that is not one of a single key.
+    /// Calls the handler of any command but one of a single key.
     #[inline(never)]
     fn run_otherwise(
         &mut self,

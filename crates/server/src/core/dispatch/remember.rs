@@ -67,7 +67,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The same for a request of this client that has waited.
+    /// Prepares the look-ups of a request that has waited, whose client has this record.
     pub(super) fn prepare_anew(
         &self,
         view: &mut View<'_>,

@@ -44,7 +44,7 @@ pub(crate) fn load(file: &Path, present: &Users, rules: &Rules<'_>) -> Result<Us
 /// is wrong, everything that is.
 pub(crate) fn read(text: &[u8], name: &str, present: &Users, rules: &Rules<'_>) -> Result<Users, Vec<u8>> {
     let (mut users, mut faults, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
-    // As in the peer text ends at its first NUL.
+    // As in Redis text ends at its first NUL.
     let text = until_nul(text);
     for (index, line) in text.split(|b| *b == b'\n').enumerate() {
         let place = Place { file: name, line: index + 1 };

@@ -286,7 +286,7 @@ fn key_pattern(rule: &[u8]) -> Result<KeyPattern, RuleError> {
             [b'~', glob @ ..] if may_read || may_write => {
                 return Ok(KeyPattern { glob: glob.to_vec(), may_read, may_write });
             }
-            // As in the peer the glob may be left out with its mark.
+            // As in Redis the glob may be left out with its mark.
             [] if may_read || may_write => {
                 return Ok(KeyPattern { glob: Vec::new(), may_read, may_write });
             }

@@ -123,7 +123,7 @@ pub(crate) fn is_secret(name: &[u8]) -> Option<bool> {
 }
 
 impl Setting {
-    /// The same, with a value that nobody else may read.
+    /// This setting with its value marked as a secret (see `is_secret`).
     pub(super) const fn secret(self) -> Setting {
         Setting { is_secret: true, ..self }
     }

@@ -63,7 +63,8 @@ fn take_double<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     }
 }
 
-/// The same for a single quote.
+/// Takes the rest of a word in single quotes, and returns what follows it; None if the closing quote is
+/// missing.
 fn take_single<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     loop {
         match rest {
