@@ -121,7 +121,7 @@ pub(crate) fn invalid_client_id() -> Error {
     Error::custom("ERR Invalid client ID")
 }
 
-/// Of CLIENT SETINFO.
+/// The error of CLIENT SETINFO for an attribute that it does not know.
 pub(crate) fn unrecognized_option(option: &[u8]) -> Error {
     Error::quoting(&[b"ERR Unrecognized option '", option, b"'"])
 }
@@ -190,7 +190,7 @@ pub(crate) fn pause_mode() -> Error {
 
 // Listening.
 
-/// Of a client that listens in RESP2.
+/// The error for a client that listens to channels in RESP2 and asks for anything else.
 pub(crate) fn only_listens(name: &str) -> Vec<u8> {
     format!(
         "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this \
@@ -262,7 +262,8 @@ pub(crate) fn watch_in_multi() -> Error {
     Error::custom("ERR WATCH inside MULTI is not allowed")
 }
 
-/// Of commands that would go on inside a transaction; the peer has an article in one of them.
+/// The error for MONITOR inside a transaction, where it could not go on sending. SSUBSCRIBE has one of its
+/// own, whose text differs in Redis by an article.
 pub(crate) fn monitor_denied() -> Error {
     Error::custom("ERR MONITOR isn't allowed for DENY BLOCKING client")
 }

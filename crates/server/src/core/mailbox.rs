@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// From so many bytes on a mailbox is congested, until it holds half of that.
 const CONGESTED_BYTES: usize = 8 << 20;
-/// So many bytes are taken out at a time, so that they are sent before the next ones are looked at.
+/// How many bytes are taken out at a time, so that they are sent before the next ones are looked at.
 const TAKEN_BYTES: usize = 1 << 20;
 
 /// What one thread asks of a worker. Clients are named by their ids, because they may be gone by the time the
@@ -49,7 +49,7 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// What it counts for congestion.
+    /// Its part of the bytes by which congestion is judged.
     fn bytes(&self) -> usize {
         match self {
             Message::Published(publication) => publication.bytes(),
@@ -75,7 +75,7 @@ pub(crate) struct Mailbox {
 #[derive(Default)]
 struct Inbox {
     messages: VecDeque<Message>,
-    /// What all of them count for congestion.
+    /// The sum of `Message::bytes` over them, by which congestion is judged.
     bytes: usize,
     is_congested: bool,
 }

@@ -83,7 +83,7 @@ pub(crate) enum Room {
 pub(crate) struct MemoryLimit<'s> {
     server: &'s Server,
     evictor: Evictor,
-    /// What it has evicted and not handed over yet.
+    /// What it has evicted and not handed to the background thread yet.
     garbage: Vec<Garbage>,
     /// `maxmemory`; 0 for none.
     limit_bytes: u64,
@@ -92,10 +92,11 @@ pub(crate) struct MemoryLimit<'s> {
     patience_ns: u64,
     /// When to count again: at this value of the thread's own counter of allocated bytes.
     look_at: i64,
-    /// What has come since this worker last looked the holes up, and the thread's own counter then.
+    /// Bytes that commands have brought since this worker last looked the holes up, and the thread's own
+    /// counter of allocated bytes then.
     arrived_bytes: u64,
     holes_seen_at: i64,
-    /// After how much that is looked up again.
+    /// After how many bytes they are looked up again.
     holes_stride_bytes: u64,
     /// Where the zone begins in which keys go beside those that are written; the limit where the policy has
     /// no such thing.
@@ -117,11 +118,11 @@ const ENTRY_BYTES: usize = 8;
 /// takes each of the arena's locks once, less than a microsecond in all.
 const HOLES_STRIDE_PART: u64 = 256;
 const HOLES_STRIDE_BYTES: std::ops::RangeInclusive<u64> = (32 << 10)..=(1 << 20);
-/// As much as a worker claims at a time.
+/// How much a worker claims at a time.
 const CLAIM_BYTES: i64 = 64 << 10;
-/// So many keys are evicted between two looks at the clock.
+/// How many keys are evicted between two looks at the clock.
 const KEYS_PER_LOOK: u32 = 16;
-/// So many expired keys are removed before any other has to go.
+/// How many expired keys are removed before any other has to go.
 const EXPIRED_BUDGET: usize = 256;
 
 impl<'s> MemoryLimit<'s> {
@@ -228,8 +229,8 @@ impl<'s> MemoryLimit<'s> {
         if !is_over && counts + garbage > self.limit_bytes {
             return Room::Garbage;
         }
-        // What only would be too much is not refused: as the peer does, the command before it is what is
-        // counted.
+        // A command is not refused because of what it is about to add: as in Redis, only what is in use
+        // before it counts.
         if room == Room::None && !is_over { Room::Enough } else { room }
     }
 
@@ -246,7 +247,8 @@ impl<'s> MemoryLimit<'s> {
         }
     }
 
-    /// What counts, and where keys may go for them, the holes that count.
+    /// The bytes that count against the limit. Where keys may be evicted, the holes that count are among
+    /// them.
     fn held_bytes(&self) -> u64 {
         let holes = match self.eviction.policy {
             Policy::NoEviction => 0,

@@ -22,10 +22,10 @@ impl Modes {
     pub(crate) const RESTRICTED: Modes = Modes(1 << 5);
     /// It tracks keys (CLIENT TRACKING): what it reads is remembered.
     pub(crate) const TRACKING: Modes = Modes(1 << 6);
-    /// It is sent what it has not asked for, perhaps because of what it has done itself.
+    /// Either of those in which a client is sent what it did not ask for, perhaps caused by its own command.
     pub(crate) const HEARS: Modes = Modes(Modes::SUBSCRIBED.0 | Modes::TRACKING.0);
 
-    /// Those of a session that begins while these users are in force.
+    /// The modes of a session that begins while these users are in force.
     pub(crate) fn of_new(users: &Users) -> Modes {
         let mut modes = Modes(0);
         if users.ask_for_login() {

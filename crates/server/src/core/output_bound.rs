@@ -31,7 +31,7 @@ pub(crate) enum Excess {
 /// The bounds that settings make; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct OutputBound {
-    /// Of clients that listen to channels, and of others.
+    /// The hard limits of `client-output-buffer-limit`: of clients that listen to channels, and of others.
     hard_pubsub_bytes: u64,
     hard_bytes: u64,
     clients_bytes: u64,

@@ -21,7 +21,7 @@ const PART_REQUESTS: usize = 512;
 pub(crate) struct Queue {
     parts: Vec<Part>,
     len: usize,
-    /// What all arguments have together.
+    /// The bytes of all arguments together.
     arg_bytes: usize,
     room_bytes: usize,
     /// The flags of all commands together.
@@ -66,7 +66,7 @@ impl Queue {
         self.len
     }
 
-    /// What all their arguments have together.
+    /// The bytes of all their arguments together.
     pub(crate) fn arg_bytes(&self) -> usize {
         self.arg_bytes
     }

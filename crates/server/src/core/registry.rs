@@ -347,13 +347,14 @@ impl Word {
         Word { head: head | FOLD, tail: tail | FOLD, len: name.len() }
     }
 
-    /// Of a name that alone has it: folding makes a letter only of this letter in either case.
+    /// The word of a name of letters alone; None for others. No other name has that word, because folding
+    /// makes a letter only of the same letter in either case.
     fn of_letters(name: &[u8]) -> Option<Word> {
         let is_whole = name.len() <= Word::LEN_MAX && name.iter().all(u8::is_ascii_alphabetic);
         is_whole.then(|| Word::of(name))
     }
 
-    /// One integer, which tells all names apart that are in use.
+    /// The word as one integer. It differs between any two names that are in use.
     #[inline]
     fn mixed(self) -> u64 {
         self.head ^ self.tail.rotate_left(27) ^ (self.len as u64).rotate_right(8)

@@ -32,9 +32,9 @@ pub(crate) struct ClientRecord {
     pub(crate) commands: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
-    /// What is kept of its requests that have not run, room included.
+    /// Bytes of memory that its requests which have not run take, with spare capacity.
     pub(crate) query_buffer_bytes: AtomicU64,
-    /// What waits for it to be read; a little is not noted (`worker/slow_readers.rs`).
+    /// Bytes of replies that it has not read yet; a small number is not noted (`worker/slow_readers.rs`).
     pub(crate) output_buffer_bytes: AtomicU64,
     /// `Row::number` of the last command that began; [`ClientRecord::NO_COMMAND`] before the first.
     pub(crate) last_row: AtomicU32,
@@ -61,7 +61,7 @@ pub(crate) struct ClientRecord {
     pub(crate) subscription_bytes: AtomicU64,
     /// What TLS takes for it: keys, and what has arrived and cannot be decrypted yet.
     pub(crate) tls_bytes: AtomicU64,
-    /// What its place in the queues of keys takes, while its command waits for some.
+    /// Bytes that its place in the queues of keys takes, while its command waits for some.
     pub(crate) waiter_bytes: AtomicU64,
     /// Whether its command waits; see [`ClientRecord::waiting`].
     pub(crate) waiting: Mutex<Option<Ticket>>,
@@ -187,7 +187,7 @@ impl ClientRecord {
         self.note_name_bytes(self.details().name_bytes() as u64, counters);
     }
 
-    /// It is a client no more.
+    /// Counts its names as freed: it is a client no more.
     pub(crate) fn forget_names(&self, counters: &Counters) {
         self.note_name_bytes(0, counters);
     }
@@ -367,7 +367,7 @@ impl Session {
 pub(crate) struct Ticket(pub(crate) u64);
 
 impl Ticket {
-    /// Of a command that waits for no key: nobody looks for it in a queue.
+    /// The ticket of a command that waits for no key and stands in no queue.
     pub(crate) const NO_KEY: Ticket = Ticket(0);
 }
 
@@ -386,7 +386,8 @@ pub(crate) struct WatchedKey {
 pub(crate) struct Waiting {
     /// When it ends by itself, by the steady time; None if it never does.
     pub(crate) until: Option<Millis>,
-    /// What it answers when its time is over; None: as every command that waits for keys.
+    /// The reply that is sent when its time is over; None for the null that all commands which wait for keys
+    /// send.
     pub(crate) late_reply: Option<Vec<u8>>,
     /// CLIENT REPLY wants no answer, whatever ends the waiting.
     pub(crate) is_mute: bool,

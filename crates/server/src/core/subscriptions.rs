@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// What was written from `start` on is sent whatever CLIENT REPLY says.
+    /// Has the reply from byte `start` on sent even where CLIENT REPLY says that nothing is.
     pub(crate) fn unmute(&mut self, reply: &mut Reply, start: usize) {
         if !self.reply_mode.answers() {
             let unmuted = &mut self.subscriptions.get_or_insert_default().unmuted;

@@ -40,7 +40,8 @@ impl Session {
         args: &Args<'_>,
         counters: &Counters,
     ) {
-        // What will not run is not kept.
+        // EXEC will refuse a queue that is broken, or whose watched keys have changed: nothing more is kept
+        // for it.
         let is_kept = |queue: &&mut Queue| !queue.is_broken && !self.record.is_watch_broken();
         let Some(queue) = self.queue.as_deref_mut().filter(is_kept) else { return };
         queue.push(row, hash, args);

@@ -43,7 +43,7 @@ pub(crate) struct Waiter {
     /// How many of them, from the first, it waits for.
     awaited: usize,
     pub(crate) kind: Kind,
-    /// It is tried again also when a key is gone, or is of another type.
+    /// Whether its command is also tried again when a key is gone or has another type.
     pub(crate) ends_without_key: bool,
 }
 
@@ -201,7 +201,7 @@ impl Waiters {
         is_new
     }
 
-    /// It waits no more. Locks the shards of its keys, one after the other.
+    /// Takes a waiter out of the queues of its keys. Locks the shards of these, one after the other.
     pub(crate) fn remove(&self, keyspace: &Keyspace, waiter: &Waiter) {
         for key in waiter.awaited() {
             if self.leave(keyspace.shard_of_key(key), key, waiter) {

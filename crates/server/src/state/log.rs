@@ -143,17 +143,17 @@ impl Log {
         self.write(LogLevel::Debug, message);
     }
 
-    /// One line of this level.
+    /// Writes one line of level `verbose`.
     pub fn verbose(&self, message: &str) {
         self.write(LogLevel::Verbose, message);
     }
 
-    /// One line of this level.
+    /// Writes one line of level `notice`.
     pub fn notice(&self, message: &str) {
         self.write(LogLevel::Notice, message);
     }
 
-    /// One line of this level, the highest.
+    /// Writes one line of level `warning`, the highest.
     pub fn warning(&self, message: &str) {
         self.write(LogLevel::Warning, message);
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Rela
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Event, Keyspace, Told};
 
-/// Of one client: whether a key that it watches has changed.
+/// Whether a key that one client watches has changed.
 pub(crate) type Mark = Arc<AtomicBool>;
 
 /// See the file's opener.

@@ -23,7 +23,7 @@ impl<'s> Executor<'s> {
         &self.users
     }
 
-    /// Those in force now, by which it goes from here on.
+    /// The users in force now, which the worker uses from here on.
     pub(crate) fn users_now(&mut self) -> &Users {
         self.refresh_users();
         &self.users
@@ -114,7 +114,7 @@ impl<'s> Executor<'s> {
     }
 }
 
-/// What a client may do that listens in RESP2.
+/// The commands that a client may call while it listens to channels in RESP2.
 const MAY_LISTEN: [&str; 9] = [
     "subscribe",
     "unsubscribe",

@@ -92,7 +92,7 @@ impl Executor<'_> {
         }
     }
 
-    /// What happened to keys by the present command is told. Their shards are locked.
+    /// Tells client-side caching what the present command did to keys, whose shards are locked.
     #[cold]
     pub(super) fn hear(&self, told: &[Told]) {
         let record = self.reader.record.as_deref();

@@ -33,7 +33,7 @@ pub(crate) use tracker::{Overlap, Tracker, Ways, find_overlap};
 
 /// From so many slots on those of clients that have gone are taken up again.
 const SLOTS_BEFORE_SWEEP: usize = 1 << 16;
-/// So many keys are forgotten after a batch at most, where the table is over its bound.
+/// How many keys are forgotten after a batch at most, where the table is over its bound.
 const FORGOTTEN_AT_ONCE: usize = 1 << 12;
 
 /// What is to be told to clients of one worker.
@@ -78,7 +78,7 @@ struct Prefixes {
     all: BTreeMap<Box<[u8]>, Prefix>,
     /// How many of them have so many bytes.
     lens: BTreeMap<usize, usize>,
-    /// Those under which keys have changed.
+    /// The prefixes under which keys have changed since clients were last told.
     due: Vec<Box<[u8]>>,
 }
 
@@ -86,7 +86,7 @@ struct Prefixes {
 pub(crate) struct Tracking {
     /// Leaves it for the worker with this index. Called under locks.
     post: Box<dyn Fn(usize, Invalidation) + Send + Sync>,
-    /// What the keyspace hashes names with.
+    /// The seed with which the keyspace hashes names.
     seed: Seed,
     table: Table,
     slots: RwLock<Slots>,

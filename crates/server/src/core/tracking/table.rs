@@ -24,17 +24,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot(pub(crate) u32);
 
-/// So many bits of an entry name the client.
+/// How many bits of an entry name the client.
 pub(crate) const SLOT_BITS: u32 = 20;
 const PART_BITS: u32 = 6;
-/// A part has at least so many buckets, as a power of two.
+/// A part has at least this many buckets, as a power of two.
 const BUCKET_BITS: u32 = 6;
 /// The bits of the hash that an entry's place tells.
 const PLACE_BITS: u32 = PART_BITS + BUCKET_BITS;
-/// Those of the others that lie in an entry's word.
+/// How many bits of the hash lie in an entry's word.
 const WORD_HASH_BITS: u32 = 64 - SLOT_BITS;
 const _: () = assert!(PLACE_BITS + WORD_HASH_BITS + u8::BITS == 64, "no bit of the hash is lost");
-/// A part gets one more bucket when its buckets hold more than so many entries in the mean.
+/// A part gets one more bucket when its buckets hold more than this many entries in the mean.
 const ENTRIES_MEAN: usize = 128;
 /// A bucket that has no room for one more entry grows by an eighth, but by so many at least.
 const ROOM_MIN: usize = 4;

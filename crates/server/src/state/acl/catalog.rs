@@ -9,7 +9,7 @@ use std::ops::Range;
 pub(crate) struct Known {
     /// Lower case; a subcommand's as `config|get`. What `rename-command` calls it does not matter.
     pub(crate) name: String,
-    /// Those that its flags imply included.
+    /// Its categories, with those that its flags imply.
     pub(crate) categories: Acl,
     /// The numbers of its subcommands.
     pub(crate) subcommands: Range<usize>,
@@ -23,7 +23,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Of commands in the order of their numbers.
+    /// A catalog of these commands, which stand in the order of their numbers.
     pub(crate) fn new(all: Vec<Known>) -> Catalog {
         let numbers = all.iter().enumerate().map(|(number, known)| (known.name.clone(), number)).collect();
         Catalog { all, numbers }

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// So many bytes a file may have.
+/// How many bytes a file may have.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// The text of the file that makes these users.

@@ -9,7 +9,7 @@ use base::Millis;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many of the newest entries are compared with a new one.
+/// How many of the newest entries are compared with a new one.
 const COMPARED: usize = 10;
 /// Entries about the same thing are one as long as no more than this lies between them.
 const GROUPING_MS: i64 = 60_000;

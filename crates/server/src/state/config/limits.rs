@@ -8,7 +8,7 @@ use super::setting::{Words, memory, until_nul};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryShare {
     Bytes(u64),
-    /// Of a hundred; not 0.
+    /// A share in percent, never 0.
     Percent(u32),
 }
 

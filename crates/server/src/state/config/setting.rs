@@ -69,7 +69,7 @@ pub(super) enum Kind {
         get: fn(&Config) -> MemoryShare,
         set: fn(&mut Config, MemoryShare),
     },
-    /// One word of these; getter and setter speak of its index.
+    /// One of these words; getter and setter take its index.
     Word {
         words: &'static [&'static str],
         get: fn(&Config) -> usize,
@@ -92,7 +92,7 @@ pub(super) enum Kind {
     },
 }
 
-/// Those that have an effect, topic by topic.
+/// The settings that have an effect, topic by topic.
 pub(super) fn settings() -> impl Iterator<Item = &'static Setting> {
     TOPICS.iter().flat_map(|topic| topic.rows)
 }

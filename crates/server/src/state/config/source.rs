@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// again.
 const INCLUDE_DEPTH_MAX: usize = 32;
 const FILES_MAX: usize = 10_000;
-/// So many bytes all files together may have.
+/// How many bytes all files together may have.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// What the command line names, not read yet.

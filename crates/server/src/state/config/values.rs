@@ -144,7 +144,7 @@ pub enum ChannelDefault {
 /// A line of `rename-command`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rename {
-    /// What it is called up to this line.
+    /// The name that the command has before this line takes effect.
     pub from: Vec<u8>,
     /// Empty: it cannot be called any more.
     pub to: Vec<u8>,
@@ -154,7 +154,7 @@ pub struct Rename {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserLine {
     pub name: Vec<u8>,
-    /// Those in parentheses joined.
+    /// The rules, of which one in parentheses is a single element, whatever spaces it has.
     pub rules: Vec<Vec<u8>>,
 }
 

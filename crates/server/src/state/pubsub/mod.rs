@@ -79,7 +79,7 @@ impl Publication {
     }
 }
 
-/// So many bytes of messages are sent together at most.
+/// How many bytes of messages are sent together at most.
 const TOGETHER_BYTES: usize = 64 << 10;
 
 impl Publication {

@@ -101,7 +101,7 @@ impl Patterns {
         name
     }
 
-    /// One less.
+    /// One connection of this worker less listens to what this pattern matches.
     pub(super) fn remove(&mut self, pattern: &[u8], worker: usize) {
         let Some(Place { number, part }) = self.places.get(pattern) else { return };
         let (number, part) = (*number, part.clone());

@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many that workers seldom meet.
+/// Channels are divided among this many locks, so that workers seldom wait for each other.
 const PARTS: usize = 64;
 
 pub(super) struct Space {
@@ -52,7 +52,7 @@ impl Space {
         (name, number())
     }
 
-    /// One less.
+    /// One connection of this worker less listens to this channel.
     pub(super) fn remove(&self, channel: &[u8], worker: usize) {
         let mut part = self.part(channel);
         let Some(receivers) = part.get_mut(channel) else { return };

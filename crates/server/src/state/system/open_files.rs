@@ -5,7 +5,7 @@ use crate::state::log::Log;
 use crate::state::start_error::StartError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// So many descriptors are kept free in any case, as in Redis.
+/// How many descriptors are kept free in any case, as in Redis.
 const RESERVED_MIN: u64 = 32;
 /// Standard input, output and error, the log, the system's log, and what is open for a moment: files that
 /// INFO reads, the configuration's, a name server's socket.

@@ -15,7 +15,7 @@ pub(in crate::state::config) enum Shape {
     },
     Word(&'static [&'static str]),
     Text,
-    /// One word that this must like.
+    /// One word, which this function checks.
     Checked(fn(&str) -> Result<(), &'static str>),
     /// Any number of words: what they mean together with what was there before.
     Words(fn(&[u8], Words<'_>) -> Result<Vec<u8>, String>),
