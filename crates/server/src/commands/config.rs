@@ -187,7 +187,7 @@ fn set_default_password(server: &Server, password: &[u8]) {
 /// Why a change is not in force.
 enum Obstacle {
     Refusal(Error),
-    /// What this configuration's `bind` means has to be looked up first.
+    /// The names in this configuration's `bind` have to be looked up first.
     UnknownNames(Box<Config>),
 }
 
@@ -298,7 +298,7 @@ fn changeable(
     };
     let setting = find(name).ok_or_else(unknown)?;
     let spelled = setting.names().find(|n| n.as_bytes().eq_ignore_ascii_case(name)).unwrap_or(setting.name);
-    // What is refused before its value is looked at is named as it was asked for.
+    // An error that does not depend on the value names the setting as the request spells it.
     let asked = String::from_utf8_lossy(name);
     match setting.change {
         Change::AtStart => Err(failed(&asked, "can't set immutable config")),

@@ -77,7 +77,7 @@ const WATCH: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// It may be queued: EXEC has forgotten all watched keys by then.
+/// UNWATCH may be queued and then does nothing: EXEC has forgotten all watched keys before it runs.
 const UNWATCH: ServerCommand = ServerCommand {
     name: "UNWATCH",
     arity: Arity::Exactly(1),

@@ -82,7 +82,7 @@ const HELP: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// So many entries GET answers with when it is not told how many.
+/// How many entries GET answers with when it is not told how many.
 const COUNT: usize = 10;
 
 fn get(call: &mut ServerCall<'_>) -> Done {

@@ -386,8 +386,8 @@ pub(crate) struct WatchedKey {
 pub(crate) struct Waiting {
     /// When it ends by itself, by the steady time; None if it never does.
     pub(crate) until: Option<Millis>,
-    /// The reply that is sent when its time is over; None for the null that all commands which wait for keys
-    /// send.
+    /// The reply that is sent when its time is over; None for a null array, as all
+    /// commands which wait for keys send it.
     pub(crate) late_reply: Option<Vec<u8>>,
     /// CLIENT REPLY wants no answer, whatever ends the waiting.
     pub(crate) is_mute: bool,

@@ -137,8 +137,8 @@ impl Log {
         self.is_running.store(true, Relaxed);
     }
 
-    /// One line of this level. All of these take a lock and format: none of them is for the path of a
-    /// request.
+    /// Writes one line of level `debug`. Like those of the other levels it takes a lock and formats: it is
+    /// not for the path of a request.
     pub fn debug(&self, message: &str) {
         self.write(LogLevel::Debug, message);
     }

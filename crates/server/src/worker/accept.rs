@@ -85,7 +85,7 @@ impl Worker<'_> {
         let is_denied = is_secure && is_denied(config, self.server.accounts.users().default_user(), &peer);
         let (log, warnings) = (&self.server.log, &self.server.warnings);
         if let Err(error) = accepted.set_up(options) {
-            // It is served without.
+            // The client is served with those options of its socket unset.
             let why = crate::state::config::reason(&error);
             log.warning_seldom(&warnings.options, &format!("Cannot set up a client's socket: {why}"));
         }

@@ -82,7 +82,8 @@ impl Worker<'_> {
         }
     }
 
-    /// It waits for no key any more. Nobody else may hold it for waiting afterwards.
+    /// Takes a session out of the queues of the keys that its command waits for, and ends its ticket, so that
+    /// nobody serves it afterwards.
     pub(super) fn leave_queues(&self, session: &Session, waiting: &Waiting) {
         session.record.end_waiting();
         if let Some(waiter) = &waiting.waiter {

@@ -623,7 +623,7 @@ fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
     }
 }
 
-/// So many bytes have come.
+/// Counts one receive of this many bytes, for the worker and for the client.
 fn count_received(connection: &Connection, counters: &Counters, bytes: usize) {
     counters.bytes_in.add(bytes as u64);
     counters.reads.add(u64::from(bytes > 0));
@@ -651,7 +651,7 @@ fn note_input(connection: &Connection, counters: &Counters) {
     connection.session.record.note_query_buffer(query, counters);
 }
 
-/// What this client may send: less as long as it has not given the password.
+/// The limits by which this client's requests are parsed: narrower ones before it is authenticated.
 fn limits(executor: &Executor<'_>, connection: &Connection) -> Limits {
     Limits {
         bulk_len_bytes_max: executor.config().store.proto_max_bulk_len_bytes,

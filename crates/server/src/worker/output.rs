@@ -9,7 +9,7 @@ use crate::core::output_bound::Excess;
 use net::{CloseWhen, ConnId};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What a client may be owed that has not given the password.
+/// How many bytes a client that is not authenticated may be owed.
 const UNAUTHENTICATED_BYTES_MAX: usize = 16 << 10;
 
 impl Worker<'_> {
@@ -43,7 +43,7 @@ impl Worker<'_> {
         let record = &connection.session.record;
         record.note_output_buffer(owed_bytes, self.executor.counters());
         let line = line_of(record, &self.server.registry, self.executor.steady().0);
-        // What is closed is nobody's load any more: `maxmemory-clients` must close no other for it.
+        // A client that is about to be closed counts no more: `maxmemory-clients` must close no other for it.
         record.note_output_buffer(0, self.executor.counters());
         let excess = match connection.session.must_log_in(self.executor.users()) {
             true => Excess::Output,

@@ -22,7 +22,7 @@ pub(super) const LOG: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// So many entries are shown when it is not told how many.
+/// How many entries are shown when it is not told how many.
 const COUNT: usize = 10;
 
 fn log(call: &mut ServerCall<'_>) -> Done {

@@ -163,7 +163,7 @@ fn kill_all(call: &mut ServerCall<'_>, filter: &Filter<'_>) -> i64 {
         if record.id != call.session.record.id {
             call.server.kill(record);
         } else if filter.spares == Spares::Nobody {
-            // It gets its reply first.
+            // A client that kills itself gets its reply before it is closed.
             call.session.after = After::Close;
         } else {
             continue;

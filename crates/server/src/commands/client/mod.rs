@@ -192,7 +192,7 @@ fn set_info(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// What a subcommand answers that takes no more than so many arguments.
+/// The error of a subcommand that has been given too many arguments.
 fn wrong_subcommand(args: &resp::Args<'_>) -> Error {
     Error::unknown_subcommand(args.at(1), "CLIENT")
 }

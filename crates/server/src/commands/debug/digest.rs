@@ -144,7 +144,7 @@ impl Digest {
     }
 }
 
-/// So many keys are named by one step of the walk before their values are looked up.
+/// How many keys one step of the walk names before their values are looked up.
 const KEYS_AT_A_TIME: u64 = 1000;
 
 /// DEBUG DIGEST: of all data. It goes through all of it while nothing else runs.
@@ -159,7 +159,7 @@ pub(super) fn digest(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Nothing else runs meanwhile, so a walk meets every key once.
+/// Adds the digests of all keys of a database. Nothing else runs meanwhile, so a walk meets every key once.
 fn add_database(sum: &mut Digest, keyspace: &Keyspace, settings: &Settings, db: u16, now: Millis) {
     let mut cursor = 0;
     loop {

@@ -58,7 +58,7 @@ impl Figures {
         percent(self.dataset(), self.used.saturating_sub(self.startup))
     }
 
-    /// What is in use, as a part of the most that ever was.
+    /// The memory in use, in percent of the most that ever was.
     pub(crate) fn peak_percent(&self) -> f64 {
         percent(self.used, self.peak)
     }

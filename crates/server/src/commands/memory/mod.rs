@@ -78,7 +78,7 @@ enum Value {
     Bytes(u64),
     Signed(i64),
     Ratio(f64),
-    /// Of a database: how many bytes its timing wheels take.
+    /// How many bytes the timing wheels of one database take.
     Wheels(u64),
 }
 
