@@ -1,5 +1,5 @@
-//! What outlives the process, as bytes: the format of dump files. Does not know where commands come from, nor
-//! who asks for a value.
+//! What outlives the process, as bytes: the format of dump files. This crate knows the values of `store`, but
+//! neither commands nor clients.
 //!
 //! | folder | what it holds |
 //! |---|---|

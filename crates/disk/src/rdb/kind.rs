@@ -1,6 +1,6 @@
 //! The types of values in dump files: what a value is and how it is laid out, in one byte.
 
-/// A type. Those of modules are not among them, nor those that only Redis's test versions wrote.
+/// A type of value. Types of modules are not read, nor those that only test versions of Redis wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Type {
@@ -19,7 +19,8 @@ pub(crate) enum Type {
     HashZiplist = 13,
     /// A chain of ziplists.
     ListZiplists = 14,
-    /// Redis 5: without the first id, the greatest deleted id, entries added, entries read by groups.
+    /// Redis 5: without the first id, the greatest deleted id, the number of entries ever added, and the
+    /// numbers of entries that groups have read.
     Stream = 15,
     HashListpack = 16,
     ZSetListpack = 17,
@@ -38,7 +39,7 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    /// The type of this number, in a file of this version; None where it is none that can be read.
+    /// The type that has this number in a file of this version; None for a type that cannot be read.
     pub(crate) fn of(number: u8, version: u16) -> Option<Type> {
         Some(match number {
             0 => Type::String,

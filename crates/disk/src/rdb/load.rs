@@ -1,8 +1,8 @@
 //! Values that are read and put under a key.
 //!
-//! The key is free, and its shard locked. A value is built as a command would build it, element by element:
-//! so nothing depends on what its header announces, and what is there twice is noticed. Where it cannot be
-//! read to its end, what was built of it is removed.
+//! The key holds nothing yet, and its shard is locked. A value is built as a command would build it, element
+//! by element: so nothing depends on what its header announces, and an element that is there twice is
+//! noticed. Where a value cannot be read to its end, what was built of it is removed.
 use super::Broken;
 use super::kind::Type;
 use super::load_stream;
@@ -17,7 +17,7 @@ use pack::classic::ziplist::Ziplist;
 use pack::classic::zipmap::Zipmap;
 use store::{End, Expiry, Form, HashMut, Key, Lifetime, ListMut, SetMut, View, ZSetMut};
 
-/// Deadlines of fields need so many bits at most, as in Redis.
+/// The latest deadline that a field may have: 46 bits, as in Redis.
 const DEADLINE_MAX: u64 = (1 << 46) - 1;
 
 /// Puts a value of this type under `key`, where there is none.
@@ -33,7 +33,7 @@ pub(crate) fn load(
         _ => load_collection(view, key, kind, reader),
     };
     match loaded {
-        // A collection without elements was never there; a stream may be empty.
+        // A collection without elements leaves no key; only a stream may be empty.
         Ok(()) if !view.exists(key) => reader.broken("the value has no elements"),
         Ok(()) => Ok(()),
         Err(broken) => {
@@ -70,7 +70,7 @@ fn load_collection(
     }
 }
 
-/// A block of entries one after another.
+/// A block of entries that is being read.
 pub(crate) enum Packed<'b> {
     Listpack(Listpack<'b>),
     Ziplist(Ziplist<'b>),
@@ -84,7 +84,7 @@ impl<'b> Packed<'b> {
         }
     }
 
-    /// The entry that has to follow another.
+    /// The next entry, where there has to be one.
     fn entry(&mut self) -> Result<Item<'b>, classic::Broken> {
         match self {
             Packed::Listpack(listpack) => listpack.entry(),
@@ -115,7 +115,7 @@ fn read_packed<S: Source>(
     packed.and_then(|mut packed| visit(&mut packed)).map_err(|broken| in_block(broken, at))
 }
 
-/// What is wrong inside a string that begins at this byte.
+/// An error inside a block as an error of the value, in whose bytes the block begins at `at`.
 pub(crate) fn in_block(broken: classic::Broken, at: u64) -> Broken {
     Broken { what: broken.what, at: at + broken.at as u64 }
 }
@@ -161,7 +161,7 @@ fn load_set(set: &mut SetMut<'_>, kind: Type, reader: &mut Reader<impl Source>) 
             let at = reader.source.at();
             let mut ints = IntSet::new(reader.element()?).map_err(|broken| in_block(broken, at))?;
             let mut digits = I64Text::new();
-            // They ascend, so none is there twice.
+            // The integers ascend, so none is there twice.
             while let Some(value) = ints.next_int().map_err(|broken| in_block(broken, at))? {
                 set.insert(digits.format(value));
             }
@@ -277,7 +277,7 @@ fn load_zipmap(hash: &mut HashMut<'_>, reader: &mut Reader<impl Source>) -> Resu
     Ok(())
 }
 
-/// When a field falls due; None where the time is out of range. 0 is never.
+/// When a field with this deadline expires: never, if it is 0. None for a deadline that is out of range.
 fn lifetime(deadline: u64) -> Option<Lifetime> {
     match deadline {
         0 => Some(Lifetime::Endless),
@@ -288,8 +288,8 @@ fn lifetime(deadline: u64) -> Option<Lifetime> {
 
 const BAD_DEADLINE: &str = "the deadline of a field is out of range";
 
-/// A hash with deadlines. Redis counts them from the least, so that they are short; Valkey writes them as
-/// they are, behind the value.
+/// A hash with deadlines. Redis writes each as its distance from the least, so that it is short, in front of
+/// the field; Valkey writes the deadline itself, behind the value.
 fn load_timed(hash: &mut HashMut<'_>, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
     let is_valkey = kind == Type::TimedHashValkey;
     let least = if is_valkey { 0 } else { reader.millis()? as u64 };
@@ -313,7 +313,7 @@ fn load_timed(hash: &mut HashMut<'_>, kind: Type, reader: &mut Reader<impl Sourc
 }
 
 fn load_timed_listpack(hash: &mut HashMut<'_>, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
-    // The least deadline, which the fields tell too.
+    // The least deadline is skipped: every field has its own.
     reader.millis()?;
     hash.expect_deadlines();
     read_packed(reader, Layout::Listpack, |packed| {

@@ -14,7 +14,7 @@
 //!            values, how many entries of the listpack it takes
 //! ```
 //!
-//! An id is two lengths, but where it is 16 bytes: those have the highest byte first.
+//! An id is two lengths, except where the picture says 16 bytes: those have the highest byte first.
 use super::Broken;
 use super::kind::Type;
 use super::load::in_block;
@@ -26,14 +26,14 @@ use pack::classic::listpack::Listpack;
 use std::collections::BTreeMap;
 use store::{ConsumerId, Group, Id, Key, Pairs, Pending, Stream, View};
 
-/// An entry that was deleted.
+/// The flag of an entry that was deleted.
 pub(super) const DELETED: i64 = 1;
-/// An entry with the field names of the first.
+/// The flag of an entry that has the field names of its node's first entry.
 pub(super) const SAME_FIELDS: i64 = 2;
-/// A number of entries read that is not known.
+/// Stands for the number of entries that a group has read, where that is not known.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
-/// What is pending in a group and belongs to no consumer yet: when it was delivered, and how often.
+/// The pending entries of a group that belong to no consumer yet: when each was delivered, and how often.
 type Orphans = BTreeMap<Id, (Millis, u64)>;
 
 pub(super) fn load(
@@ -56,7 +56,7 @@ pub(super) fn load(
     if kind == Type::Stream {
         stream.set_entries_added(len);
     } else {
-        // The first id is that of the first entry.
+        // The first id is skipped: the first entry has it.
         id(reader)?;
         let (deleted, added) = (id(reader)?, reader.length()?);
         stream.set_max_deleted_id(deleted);
@@ -78,7 +78,7 @@ fn raw_id(bytes: [u8; 16]) -> Id {
     Id { ms: (number >> 64) as u64, seq: number as u64 }
 }
 
-/// Where the entries that are read go.
+/// The stream to which the entries that are read are added, and the settings in force.
 struct Entries<'s> {
     stream: &'s mut Stream,
     settings: &'s store::Settings,
@@ -115,7 +115,7 @@ fn load_entries(
     }
 }
 
-/// A number, and so many names.
+/// Reads how many field names there are, and the names.
 fn names(listpack: &mut Listpack<'_>) -> Result<Vec<Vec<u8>>, classic::Broken> {
     let mut names = Vec::new();
     for _ in 0..listpack.int()? {
@@ -239,7 +239,7 @@ fn load_consumer(
     };
     let active = match kind {
         Type::Stream3 => Some(Millis(reader.millis()?)).filter(|active| active.0 != -1),
-        // The best guess that there is.
+        // Older files do not say when a consumer was active last. When it was seen last is the best guess.
         _ => Some(seen),
     };
     group.consumer_mut(consumer).active = active;

@@ -22,8 +22,8 @@
 //! | `payload.rs` | what DUMP replies and RESTORE takes |
 //!
 //! Versions: 9 is Redis 5 and 6, 10 is 7.0, 11 is 7.2, 12 is 7.4 and 8; Valkey goes on from 80. What is read
-//! comes from anybody: every length is checked before it is believed, nothing is allocated before it has
-//! arrived, and what cannot be read leaves nothing behind.
+//! comes from anybody: every length is checked before it is believed, memory is taken in proportion to what
+//! has arrived, and what cannot be read leaves nothing behind.
 mod kind;
 mod load;
 mod load_stream;

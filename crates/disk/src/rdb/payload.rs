@@ -11,15 +11,15 @@ use store::{Key, Settings, Snapshot, View};
 
 /// The checksum of dump files: Jones' polynomial, bits reversed, from 0.
 static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&crc::CRC_64_REDIS);
-/// Version and checksum.
+/// The bytes of the version and the checksum, behind the value.
 const FOOTER_BYTES: usize = 10;
 
 /// Why a payload is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadError {
-    /// It is of a version that nobody here knows, or another than was written.
+    /// It is too short, its version is newer than all known ones, or its checksum is not that of its bytes.
     Footer,
-    /// It is whole, and still no value.
+    /// Its checksum is right, but its bytes are no value.
     Broken(Broken),
 }
 
@@ -30,7 +30,7 @@ pub fn dump(snapshot: &Snapshot, settings: &Settings, form: Form) -> Vec<u8> {
     seal(out, version)
 }
 
-/// A type and a value, made a payload.
+/// Makes a payload of a type and a value: appends the version and the checksum.
 pub fn seal(mut value: Vec<u8>, version: u16) -> Vec<u8> {
     value.extend_from_slice(&version.to_le_bytes());
     let checksum = CHECKSUM.checksum(&value);
@@ -38,7 +38,7 @@ pub fn seal(mut value: Vec<u8>, version: u16) -> Vec<u8> {
     value
 }
 
-/// Checks what a payload ends with; what comes before it, and its version.
+/// Checks the version and the checksum of a payload. Returns what stands before them, and the version.
 pub fn check(payload: &[u8]) -> Result<(&[u8], u16), PayloadError> {
     let (value, footer) =
         payload.len().checked_sub(FOOTER_BYTES).map(|at| payload.split_at(at)).ok_or(PayloadError::Footer)?;
@@ -48,7 +48,7 @@ pub fn check(payload: &[u8]) -> Result<(&[u8], u16), PayloadError> {
     if version > VERSION_MAX || !is_whole { Err(PayloadError::Footer) } else { Ok((value, version)) }
 }
 
-/// Puts the value of a payload under `key`, where there is none; where it is refused nothing is left there.
+/// Puts the value of a payload under `key`, which holds nothing, and still holds nothing after an error.
 pub fn restore(view: &mut View<'_>, key: &Key<'_>, payload: &[u8]) -> Result<(), PayloadError> {
     let (value, version) = check(payload)?;
     let lengths_max = LengthsMax::of(view.settings());

@@ -18,7 +18,7 @@ const COMPRESSED: u8 = 3;
 
 const TOO_LONG: &str = "a string is longer than it may be, or can be";
 
-/// How long what is read may be.
+/// How long the strings that are read may be, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LengthsMax {
     /// A string that is a value.
@@ -28,7 +28,7 @@ pub(crate) struct LengthsMax {
 }
 
 impl LengthsMax {
-    /// Those in force.
+    /// The limits by the settings in force.
     pub(crate) fn of(settings: &store::Settings) -> LengthsMax {
         let element = settings.lengths.element_bytes_max as u64;
         LengthsMax { text: element.max(settings.proto_max_bulk_len_bytes), element }
@@ -40,7 +40,7 @@ pub(crate) struct Reader<S> {
     pub(crate) source: S,
     /// The version of the file.
     pub(crate) version: u16,
-    /// The string that was read last, where it does not stand in the source as it is.
+    /// The string that was read last, if it was compressed.
     text: Vec<u8>,
     digits: I64Text,
     lengths_max: LengthsMax,
@@ -51,7 +51,7 @@ impl<S: Source> Reader<S> {
         Reader { source, version, text: Vec::new(), digits: I64Text::new(), lengths_max }
     }
 
-    /// What is wrong with what was read last.
+    /// An error in what was read last; its place is where the source stands now.
     pub(crate) fn broken<R>(&self, what: &'static str) -> Result<R, Broken> {
         Err(Broken { what, at: self.source.at() })
     }
@@ -129,7 +129,8 @@ impl<S: Source> Reader<S> {
         Ok(())
     }
 
-    /// A score as a text with its length in front, or one of three without; None where it is no number.
+    /// A score as text behind a byte with its length, where 253 to 255 mean no number and the two infinities.
+    /// None where it is no number.
     pub(crate) fn double_text(&mut self) -> Result<Option<f64>, Broken> {
         Ok(match self.byte()? {
             255 => Some(f64::NEG_INFINITY),

@@ -1,5 +1,6 @@
-//! Values of snapshots, written in the types that a version of the format has. What Redis would keep in one
-//! block is written as one, because that is shorter once it is compressed and quicker to load there.
+//! Values of snapshots, written in the types that a version of the format has. A value that Redis would keep
+//! in one block (a listpack or an intset) is written as one, because that is shorter once it is compressed,
+//! and Redis loads it more quickly.
 use super::write::Writer;
 use super::{VERSION_TIMED_FIELDS, save_stream};
 use crate::rdb::kind::Type;
@@ -20,9 +21,9 @@ pub struct Form {
     pub compresses: bool,
 }
 
-/// Versions in which small sets of texts are one block.
+/// The first version in which small sets of texts are one block.
 const VERSION_SET_LISTPACK: u16 = 11;
-/// The bytes of a node of a list, and of a block of a stream's entries.
+/// About how many bytes a node of a list or of a stream may have, if it holds more than one entry.
 pub(crate) const NODE_BYTES_MAX: u64 = 8192;
 
 /// Writes the type and the value. Returns the version that has to be known to read it.
@@ -49,20 +50,20 @@ pub(crate) fn put_type(writer: &mut Writer<'_>, kind: Type) {
     writer.bytes(&[kind as u8]);
 }
 
-/// Cuts a list into nodes, the same way whenever it is asked.
+/// Cuts a list into nodes. The pass that counts the nodes and the pass that writes them get the same ones.
 #[derive(Default)]
 struct Nodes {
     bytes: u64,
 }
 
-/// What an element does to the nodes.
+/// Into which node an element goes.
 #[derive(PartialEq, Eq)]
 enum Step {
-    /// It joins the node.
+    /// Into the node that was begun last.
     Joins,
-    /// It begins one.
+    /// Into a new one, which others may join.
     Begins,
-    /// It is one.
+    /// Into one of its own, because it is longer than a node may be.
     Alone,
 }
 
@@ -119,7 +120,7 @@ fn visit_list(list: &List<'_>, visit: &mut dyn FnMut(Item<'_>)) {
     });
 }
 
-/// Whether there are so few, and all are so short, that they are one block.
+/// Whether a collection has so few elements, and all of them so short, that it is written as one block.
 struct Small {
     value_bytes_max: u64,
     is_small: bool,
@@ -157,7 +158,7 @@ fn save_set(writer: &mut Writer<'_>, set: &Set<'_>, settings: &Settings) {
     set.for_each(&mut |member| writer.item(member));
 }
 
-/// The members in order, where all are integers and there are no more than this.
+/// The members in ascending order, if all are integers and there are no more than `count_max`.
 fn ints(set: &Set<'_>, count_max: u64) -> Option<Vec<i64>> {
     if set.len() > count_max {
         return None;
@@ -186,7 +187,7 @@ fn save_zset(writer: &mut Writer<'_>, zset: &ZSet<'_>, settings: &Settings) {
     if !small.is_small {
         put_type(writer, Type::ZSet);
         writer.length(zset.len());
-        // From the highest: Redis builds its skiplist from what it loads, fastest in this order.
+        // From the highest score on: Redis puts what it loads into a skiplist, fastest in this order.
         let mut member = Vec::new();
         zset.visit(zset.len() - 1, End::Head, &mut |entry| {
             member.clear();
@@ -209,7 +210,7 @@ fn save_zset(writer: &mut Writer<'_>, zset: &ZSet<'_>, settings: &Settings) {
     writer.string(block.finish());
 }
 
-/// Returns the version that has to be known to read it.
+/// Returns the version that has to be known to read the hash; 0 if it has no deadlines.
 fn save_hash(writer: &mut Writer<'_>, hash: &Hash<'_>, settings: &Settings) -> u16 {
     let limits = settings.hash;
     let mut small = Small::of(hash.live_len(), limits.entries, limits.value);
@@ -246,7 +247,7 @@ fn save_hash(writer: &mut Writer<'_>, hash: &Hash<'_>, settings: &Settings) -> u
     0
 }
 
-/// A hash with deadlines: so many fields, whether they are one block, and the least deadline.
+/// Writes a hash with deadlines: `len` fields, as one block if `is_small`; `least` is the earliest deadline.
 fn save_timed(writer: &mut Writer<'_>, hash: &Hash<'_>, (len, is_small, least): (u64, bool, Millis)) {
     if is_small {
         put_type(writer, Type::TimedHashListpack);
@@ -267,8 +268,8 @@ fn save_timed(writer: &mut Writer<'_>, hash: &Hash<'_>, (len, is_small, least): 
     });
 }
 
-/// Fields, values and deadlines. Redis has them in the order of their deadlines, those without at the end,
-/// and relies on it.
+/// Fields, values and deadlines as one block. Redis relies on their order: by deadline, fields without one at
+/// the end.
 fn timed_block(hash: &Hash<'_>) -> Vec<u8> {
     let mut fields: Vec<(i64, Vec<u8>, Vec<u8>)> = Vec::new();
     hash.for_each_timed(&mut |field, value, deadline| {

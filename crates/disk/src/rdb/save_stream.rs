@@ -1,4 +1,4 @@
-//! Streams that are written; how, says `load_stream.rs`.
+//! Streams, written in the layout that `load_stream.rs` shows.
 use super::kind::Type;
 use super::load_stream::{SAME_FIELDS, UNKNOWN};
 use super::save::{NODE_BYTES_MAX, put_type};
@@ -8,7 +8,7 @@ use pack::classic::listpack::ListpackWriter;
 use std::ops::ControlFlow;
 use store::{Consumer, ConsumerId, Direction, Group, Id, Pending, Row, Stream};
 
-/// The version in which consumers have two times.
+/// The first version in which consumers have two times: last seen, and last active.
 const VERSION_ACTIVE_TIMES: u16 = 11;
 const NODE_ENTRIES_MAX: usize = 100;
 
@@ -34,7 +34,7 @@ fn raw_id(id: Id) -> [u8; 16] {
     (u128::from(id.ms) << 64 | u128::from(id.seq)).to_be_bytes()
 }
 
-/// Cuts a stream into nodes, the same way whenever it is asked.
+/// Cuts a stream into nodes. The pass that counts the nodes and the pass that writes them get the same ones.
 #[derive(Default)]
 struct Nodes {
     entries: usize,

@@ -3,13 +3,13 @@ use super::Broken;
 
 /// Bytes one after another.
 pub(crate) trait Source {
-    /// The next so many bytes; they are lent until the next call.
+    /// The next `len` bytes; they are lent until the next call.
     fn take(&mut self, len: u64) -> Result<&[u8], Broken>;
-    /// At which byte it stands.
+    /// The offset of the byte that comes next.
     fn at(&self) -> u64;
 }
 
-/// Bytes that are all there.
+/// A source whose bytes are all in memory.
 pub(crate) struct Slice<'b> {
     bytes: &'b [u8],
     at: usize,

@@ -51,7 +51,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// A value: an integer where it is one of 32 bits.
+    /// A value: as an integer where it is one of at most 32 bits, otherwise as a string.
     pub(crate) fn item(&mut self, item: Item<'_>) {
         match item {
             Item::Int(value) if i32::try_from(value).is_ok() => self.int(value as i32),
@@ -85,7 +85,8 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Whether it was worth it: then it is written.
+    /// Writes a string compressed and returns true; or writes nothing and returns false, if that saves too
+    /// little.
     fn compressed(&mut self, text: &[u8]) -> bool {
         if text.len() >= u32::MAX as usize {
             return false;
@@ -93,7 +94,7 @@ impl<'o> Writer<'o> {
         let mut packed = std::mem::take(&mut self.packed);
         packed.clear();
         self.compressor.compress(text, &mut packed);
-        // Two lengths instead of one, and the encoding.
+        // The compressed form needs a second length and the byte of its encoding; Redis asks for 4 bytes too.
         let is_shorter = packed.len() + 4 < text.len();
         if is_shorter {
             self.bytes(&[0xC3]);

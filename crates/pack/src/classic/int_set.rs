@@ -1,7 +1,7 @@
 //! Intsets: sorted integers of one width.
 //!
 //! ```text
-//! | bytes an integer, 2, 4 or 8: u32 | integers: u32 | the integers, the lowest byte first |
+//! | bytes of an integer, 2, 4 or 8: u32 | number of integers: u32 | the integers, the lowest byte first |
 //! ```
 use super::{Broken, Bytes};
 
@@ -55,7 +55,7 @@ impl<'b> IntSet<'b> {
     }
 }
 
-/// An intset of these integers, which ascend.
+/// The bytes of an intset of these integers, which ascend.
 pub fn written(values: &[i64]) -> Vec<u8> {
     debug_assert!(values.is_sorted_by(|a, b| a < b), "an intset's integers ascend");
     let fits = |bits: u32| values.iter().all(|value| *value >> (bits - 1) == *value >> 63);

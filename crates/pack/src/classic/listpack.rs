@@ -10,19 +10,19 @@
 //! F1 F2 F3 F4         16, 24, 32, 64 bits   F0 llll (u32)      one of any length
 //! ```
 //!
-//! The number of entries stands in two bytes; from 65,535 on it is not known.
+//! The header has two bytes for the number of entries: from 65,535 on it does not say how many there are.
 use super::{Broken, Bytes};
 use base::Item;
 
 const HEADER_BYTES: usize = 6;
 const END: u8 = 0xFF;
-/// A header that does not say how many entries there are.
+/// Stands in the header where it does not say how many entries there are.
 const UNKNOWN: u16 = u16::MAX;
 
-/// A listpack without entries.
+/// How many bytes a listpack without entries has.
 pub const EMPTY_BYTES: u64 = 7;
 
-/// The bytes of one entry.
+/// How many bytes a value takes as an entry.
 #[inline]
 pub fn entry_bytes(item: Item<'_>) -> u64 {
     match item {
@@ -72,12 +72,12 @@ impl<'b> Listpack<'b> {
         Ok(Listpack { bytes: bytes_left, left, is_over: false })
     }
 
-    /// How many entries there are, by the header.
+    /// How many entries are left to be read, by the header; None where it does not say.
     pub fn len(&self) -> Option<usize> {
         self.left.map(usize::from)
     }
 
-    /// Whether there are none, by the header.
+    /// Whether no entry is left to be read, by the header.
     pub fn is_empty(&self) -> bool {
         self.len() == Some(0)
     }
@@ -107,12 +107,12 @@ impl<'b> Listpack<'b> {
         Ok(Some(item))
     }
 
-    /// The entry that has to be there.
+    /// The next entry; an error where there is none.
     pub fn entry(&mut self) -> Result<Item<'b>, Broken> {
         self.next_entry()?.ok_or_else(|| self.bytes.broken("a listpack ends too early"))
     }
 
-    /// The integer that has to be there.
+    /// The next entry as an integer; an error where there is none, or it is none.
     pub fn int(&mut self) -> Result<i64, Broken> {
         let at = self.bytes.at;
         let number = match self.entry()? {
@@ -157,7 +157,7 @@ impl<'b> Listpack<'b> {
     }
 }
 
-/// The length that stands behind an entry of so many bytes, and how many bytes it takes.
+/// The length that stands behind an entry of `len` bytes, and how many bytes that length takes.
 fn back(len: usize) -> ([u8; 5], usize) {
     let count = match len {
         0..128 => 1,
@@ -247,7 +247,7 @@ impl ListpackWriter {
         self.count += 1;
     }
 
-    /// Puts the end behind it and its sizes in front, and lends it; [`ListpackWriter::clear`] begins anew.
+    /// Writes the end and the header, and lends the whole listpack; [`ListpackWriter::clear`] begins another.
     pub fn finish(&mut self) -> &[u8] {
         self.bytes.push(END);
         let (bytes, count) = (self.bytes.len() as u32, u16::try_from(self.count).unwrap_or(UNKNOWN));

@@ -10,9 +10,9 @@
 //! header: whoever keeps the bytes keeps both lengths. Copies reach 8,192 bytes back and are at most 264
 //! bytes long.
 //!
-//! Redis's figures compare with ours only when both use the format, and dump files have to be read; for the
-//! former there is no crate with a bounded decoder that fills a given buffer, and the format is small, so it
-//! is written here.
+//! Sardine needs the format because the memory that lists take compares with Redis's only when both use it,
+//! and because dump files have to be read. There is no crate with a bounded decoder that fills a given
+//! buffer, and the format is small, so it is written here.
 
 /// The input is not LZF, or not of the length it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,23 +68,23 @@ fn copy_back(target: &mut [u8], filled: usize, back: usize, len: usize) -> Resul
     Ok(())
 }
 
-/// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd. Takes 32 KB
-/// for a [`Compressor`], and one pass.
+/// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd. This takes
+/// one pass, and 32 KB for a [`Compressor`] of its own.
 pub fn compress(input: &[u8], target: &mut Vec<u8>) {
     Compressor::default().compress(input, target);
 }
 
-/// How many bytes may come of so many compressed ones, at most.
+/// How many bytes this many compressed ones may stand for, at most.
 pub fn len_max(compressed: usize) -> usize {
     compressed.div_ceil(COPY_MIN).saturating_mul(COPY_MAX)
 }
 
-/// What compresses one text after another.
+/// Compresses one text after another, with one table.
 pub struct Compressor {
-    /// Where three bytes with such a hash stood last: an offset into all texts together, from 1 on, so that
-    /// the table need not be emptied between two of them.
+    /// For each hash, where three bytes that have it stood last: an offset into all texts one after another,
+    /// counted from 1, so that the table need not be emptied between two texts.
     seen: Box<[u32]>,
-    /// Where the text begins among all of them.
+    /// The offset at which the next text begins.
     base: u32,
 }
 
@@ -112,7 +112,7 @@ impl Compressor {
             put_literals(&input[literals_from..at], target);
             let len = match_len(input, from, at);
             put_copy(at - from, len, target);
-            // What the copy has gone over, so that later copies find it.
+            // Later copies may begin anywhere in the bytes that this one stands for.
             let last = (at + len).min(input.len() - COPY_MIN + 1);
             (at + 1..last).for_each(|at| _ = self.replace(input, at));
             at += len;
@@ -122,7 +122,8 @@ impl Compressor {
         self.base += input.len() as u32;
     }
 
-    /// Notes that the three bytes at `at` stand there, and returns where bytes with their hash stood before.
+    /// Enters the three bytes at `at` into the table. Returns where in this text bytes with their hash stood
+    /// last.
     fn replace(&mut self, input: &[u8], at: usize) -> Option<usize> {
         let slot = &mut self.seen[hash(&input[at..at + COPY_MIN])];
         let before = std::mem::replace(slot, self.base + at as u32 + 1);
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn everything_comes_back_from_runs_to_noise() {
         let mut random = Random::new(3);
-        // It comes to the end of its numbers on the way.
+        // Its offsets run over on the way.
         let mut compressor = Compressor { base: u32::MAX - 1_000_000, ..Compressor::default() };
         for round in 0..300u64 {
             let alphabet = 1 + random.below(1 + round % 60 * 4);

@@ -1,10 +1,11 @@
-//! The compact encodings of Redis, as bytes: what its dump files and DUMP's payloads hold. We keep our data
-//! otherwise; these are read and written at the border only, but that old nodes of lists are compressed by
-//! LZF too.
+//! The compact encodings of Redis, as bytes: what its dump files and DUMP's payloads hold. Sardine keeps its
+//! data otherwise, and reads and writes these only where such bytes come in and go out. There are two
+//! exceptions: LZF also compresses leaves of lists (`list/compressed.rs`), and the encoding that OBJECT
+//! ENCODING names depends on how long a listpack of the elements would be.
 //!
 //! | file | what it is | read | written |
 //! |---|---|---|---|
-//! | `listpack.rs` | entries, each with its length behind it: since Redis 5; its length | yes | yes |
+//! | `listpack.rs` | entries, each with its length behind it: since Redis 5 | yes | yes |
 //! | `ziplist.rs` | entries, each with the length of the one before in front: until Redis 6 | yes | no |
 //! | `zipmap.rs` | fields and values with short lengths: hashes until Redis 2.4 | yes | no |
 //! | `int_set.rs` | sorted integers of one width | yes | yes |
@@ -27,7 +28,7 @@ pub struct Broken {
     pub at: usize,
 }
 
-/// What is read of a block of bytes: where the reader stands, and how much there is.
+/// A block of bytes that is being read, and where the reader stands.
 pub(crate) struct Bytes<'b> {
     bytes: &'b [u8],
     pub(crate) at: usize,
@@ -42,7 +43,7 @@ impl<'b> Bytes<'b> {
         Broken { what, at: self.at }
     }
 
-    /// So many bytes, behind which the reader stands then.
+    /// The next `len` bytes; the reader then stands behind them.
     pub(crate) fn take(&mut self, len: usize) -> Result<&'b [u8], Broken> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(taken) = rest.get(..len) else { return Err(self.broken("ends too early")) };
@@ -67,7 +68,7 @@ impl<'b> Bytes<'b> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    /// An integer of so many bytes, the lowest first.
+    /// An integer of `width` bytes, the lowest first.
     pub(crate) fn int(&mut self, width: usize) -> Result<i64, Broken> {
         debug_assert!((1..=8).contains(&width), "no integer has {width} bytes");
         let mut text = [0; 8];

@@ -14,7 +14,7 @@ use super::{Broken, Bytes};
 use base::Item;
 
 const END: u8 = 0xFF;
-/// A header that does not say how many entries there are.
+/// Stands in the header where it does not say how many entries there are.
 const UNKNOWN: u16 = u16::MAX;
 
 /// A ziplist that is read from its beginning.
@@ -23,7 +23,7 @@ pub struct Ziplist<'b> {
     left: Option<u16>,
     /// Where the header says that the last entry begins.
     last_at: usize,
-    /// Where the entry before begins, and how long it is.
+    /// Where the entry that was read last begins, and how long it is.
     before: (usize, usize),
     is_over: bool,
 }
@@ -69,7 +69,7 @@ impl<'b> Ziplist<'b> {
         Ok(Some(item))
     }
 
-    /// The entry that has to be there.
+    /// The next entry; an error where there is none.
     pub fn entry(&mut self) -> Result<Item<'b>, Broken> {
         self.next_entry()?.ok_or_else(|| self.bytes.broken("a ziplist ends too early"))
     }

@@ -15,7 +15,7 @@ type Pair<'b> = (&'b [u8], &'b [u8]);
 pub struct Zipmap<'b>(Bytes<'b>);
 
 impl<'b> Zipmap<'b> {
-    /// The number of fields in the header is one that Redis itself does not trust: it is not looked at.
+    /// Skips the header: Redis itself does not trust the number of fields in it.
     pub fn new(bytes: &'b [u8]) -> Result<Zipmap<'b>, Broken> {
         let mut bytes = Bytes::new(bytes);
         bytes.byte()?;
@@ -29,7 +29,7 @@ impl<'b> Zipmap<'b> {
             return match self.0.byte() {
                 Ok(_) => Err(Broken { what: "a zipmap goes on behind its end", at }),
                 Err(_) => {
-                    // Whoever asks again stands where the end is.
+                    // The next call finds the end again.
                     self.0.at = at;
                     Ok(None)
                 }

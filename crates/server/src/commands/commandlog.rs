@@ -1,5 +1,5 @@
 //! COMMANDLOG: shows the logs of slow and large calls (`core/command_log.rs`). It is Valkey's command for all
-//! three logs; SLOWLOG (in `slowlog`) is Redis's for the first, under its older name.
+//! three logs; SLOWLOG (`slowlog.rs`) is the older command, also Redis's, for the first.
 //!
 //! An entry is an array of six: id, time in seconds, microseconds or bytes, arguments, the client's address,
 //! its name.
@@ -50,7 +50,7 @@ const GET: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// The flags of both containers' commands: scripts may use them.
+/// The flags of subcommands of COMMANDLOG and SLOWLOG, which scripts may call.
 pub(crate) const ADMIN_NOT_SCRIPT_BOUND: Flags = Flags::ADMIN.or(Flags::LOADING).or(Flags::STALE);
 
 const LEN: ServerCommand = ServerCommand {

@@ -166,7 +166,7 @@ fn set(call: &mut ServerCall<'_>) -> Done {
         match done {
             Ok(()) => break,
             Err(Obstacle::Refusal(error)) => return Err(error),
-            // Nobody waits while a name server is asked. Then all is looked at anew.
+            // No lock is held while a name server is asked. Then the request is checked from its beginning.
             Err(Obstacle::UnknownNames(next)) => binds = Some(Binds::look_up(&next)),
         }
     }
@@ -174,7 +174,7 @@ fn set(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// `requirepass` is the default user's only password from here on.
+/// Makes the value of `requirepass` the default user's only password.
 fn set_default_password(server: &Server, password: &[u8]) {
     let done = server.accounts.replace(|users| {
         let mut next = users.clone();
@@ -215,7 +215,8 @@ fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, 
     let mut next = present.clone();
     for (name, setting, value) in settings {
         setting.set_from_one(&mut next, value).map_err(|why| failed(name, &why))?;
-        // Whoever asks now can be told now; what a file said may be put back.
+        // A value that asks for what Sardine does not do is refused, unless it is the present one: a
+        // configuration file may have set it, and clients write back what they have read.
         if let Some(why) = setting.untrue(&next)
             && setting.render(&next) != setting.render(present)
         {
@@ -225,8 +226,9 @@ fn changed(present: &Config, pairs: &[&[u8]], is_local: bool) -> Result<Config, 
     Ok(next)
 }
 
-/// Tells the system what it must know of the next configuration. If it refuses, the folder and the score are
-/// put back, so that nothing has changed; a higher limit of open files stays, which does no harm.
+/// Tells the system what it must know of the next configuration. If it refuses, the folder, the OOM score and
+/// the certificates are put back, so that nothing has changed; a higher limit of open files stays, which does
+/// no harm.
 fn put_in_force(
     server: &Server,
     present: &Config,
@@ -268,7 +270,7 @@ fn tls_named(pairs: &[&[u8]]) -> Option<&'static str> {
     named.map(|setting| setting.name).find(|name| is_of_tls(name))
 }
 
-/// What the next configuration means for clients with TLS.
+/// Loads the certificates of the next configuration; None where it lets nobody connect with TLS.
 fn certificates_of(server: &Server, next: &Config, name: &'static str) -> Result<Option<net::Tls>, Error> {
     tls::load(next, &server.log).map_err(|()| {
         server.log.warning(&format!(
@@ -278,8 +280,8 @@ fn certificates_of(server: &Server, next: &Config, name: &'static str) -> Result
     })
 }
 
-/// Opens the listeners of the next configuration and tells the workers. None, and nothing has changed, where
-/// that cannot be.
+/// Opens the listeners of the next configuration and tells the workers. None if one of them cannot be opened:
+/// then nothing has changed.
 fn listen_at(server: &Server, next: &Config, binds: &Binds) -> Option<()> {
     server.listening.change(next, binds, &server.log)?;
     server.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Listen));
@@ -319,7 +321,7 @@ fn failed(name: &str, why: &str) -> Error {
 }
 
 impl Allow {
-    /// Whether a connection may; `is_local` if it comes from this machine.
+    /// Whether a connection may do what this setting allows; `is_local` if it comes from this machine.
     pub(crate) fn allows(self, is_local: bool) -> bool {
         match self {
             Allow::No => false,
@@ -329,7 +331,7 @@ impl Allow {
     }
 }
 
-/// CONFIG RESETSTAT: INFO's statistics begin at zero again, those that Redis resets too.
+/// CONFIG RESETSTAT: those of INFO's statistics that Redis resets begin at zero again.
 fn reset_stats(call: &mut ServerCall<'_>) -> Done {
     let server = call.server;
     server.counters.reset();

@@ -18,7 +18,7 @@ use resp::Protocol;
 pub(crate) const COMMANDS: &[&ServerCommand] =
     command::checked(&[&AUTH, &ECHO, &HELLO, &PING, &QUIT, &RESET, &SELECT]);
 
-/// The Redis whose behaviour clients can count on: they choose what to send by this number.
+/// The version of Redis whose behaviour clients can count on: they choose what to send by it.
 pub(crate) const REDIS_VERSION: &str = "8.0.2";
 
 /// The flags of commands that work before the client has given the password.
@@ -175,9 +175,9 @@ fn quit(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// RESET: everything that the connection has been told is forgotten, also its password. What follows in the
-/// same batch was parsed under the old state, so the turn ends here if the client has to give the password
-/// again.
+/// RESET: everything that the client has said of the connection is forgotten, also its password. What follows
+/// in the same batch was parsed under the old state, so the turn ends here if the client has to give the
+/// password again.
 fn reset(call: &mut ServerCall<'_>) -> Done {
     call.session.give_up_transaction(call.server);
     call.session.unwatch(call.server);
@@ -188,7 +188,7 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
         call.session.after = After::Yield;
     }
     if call.session.reply_mode != ReplyMode::Skip {
-        // Else this is the very request that is not answered.
+        // With Skip, RESET is itself the request that is not answered.
         call.session.reply_mode = ReplyMode::On;
     }
     call.session.leaves_trace = true;
@@ -225,8 +225,9 @@ fn auth(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Lets the client in as this user, or notes the attempt and refuses it. Whether there is such a user takes
-/// no less time to find out than whether the password is right.
+/// Lets the client in as this user, or refuses it and enters the attempt in ACL LOG. Where there is no such
+/// user, the password is compared with the default user's, so that the time tells little of which users there
+/// are.
 fn log_in(call: &mut ServerCall<'_>, name: &[u8], password: &[u8]) -> Done {
     let users = call.server.accounts.users();
     let user = users.find(name);
@@ -254,7 +255,8 @@ fn hello(call: &mut ServerCall<'_>) -> Done {
     if let Some((user, password)) = greeting.login {
         log_in(call, user, password)?;
     }
-    // Unlike other commands HELLO insists on it also where the password was taken away since the client came.
+    // Unlike other commands HELLO insists on a login also where the password was taken away since the
+    // client connected.
     if call.session.modes.has(Modes::STRANGER) {
         return Err(error::hello_without_login());
     }

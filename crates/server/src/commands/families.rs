@@ -1,4 +1,4 @@
-//! The server's own families of commands; the registry joins them with those of the data.
+//! The server's own families of commands; the registry joins them with the families of commands on data.
 use crate::core::call::ServerCommand;
 
 /// Every family's table. A table that is missing here is dead code, so the compiler finds it.

@@ -57,7 +57,7 @@ fn tin(random: &mut Random) -> String {
     text + &format!("  \\{}/\n", "_".repeat(TIN_WIDTH - 2))
 }
 
-/// One in eight looks the other way, and one in twenty is awake.
+/// Draws a fish. One in eight looks to the left, and one in twenty has its eye open.
 fn fish(random: &mut Random) -> String {
     let eye = if random.below(20) == 0 { 'O' } else { '-' };
     let fish = match random.below(8) {

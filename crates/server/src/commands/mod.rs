@@ -1,7 +1,7 @@
 //! The commands on the server itself: a file or a folder for each family, named in the table `families`.
 //! (Those on data are in the crate `command`.)
 //!
-//! Every file has the same order: the family's table, a row for each command or subcommand, then the
+//! The files of families have one order: the family's table, a row for each command or subcommand, then the
 //! functions that the rows name. A row says everything that others need to know of a command
 //! (`command::Command`); a function gets a `ServerCall`, appends its reply or returns an error from
 //! `core::error`, and knows neither sockets nor threads. A command names what `core` and `state` have, never

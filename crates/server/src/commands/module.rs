@@ -1,5 +1,5 @@
-//! MODULE: Sardine has no modules, which is what these commands answer. `enable-module-command` decides first
-//! whether they may be used, as in Redis, so a client that may not use them learns nothing.
+//! MODULE: Sardine has no modules, which is what these commands answer. As in Redis `enable-module-command`
+//! decides first whether a client may use LOAD, LOADEX and UNLOAD.
 use super::help;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
@@ -89,7 +89,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Redis tells the reason in its log alone, and so does Sardine: clients look for these words in the answer.
+/// MODULE LOAD and LOADEX. As in Redis only the log has the reason: clients know the error by Redis's words.
 fn load(call: &mut ServerCall<'_>) -> Done {
     check_allowed(call)?;
     let path = String::from_utf8_lossy(call.args.at(2));

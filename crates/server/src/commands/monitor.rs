@@ -20,7 +20,7 @@ const MONITOR: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// A client that watches already gets no answer, as in Redis.
+/// A client that is shown the commands already gets no answer, as in Redis.
 fn monitor(call: &mut ServerCall<'_>) -> Done {
     if call.session.modes.has(Modes::EXECUTING) {
         return Err(error::monitor_denied());

@@ -11,7 +11,7 @@ use command::{Access, Acl, Arg, Arity, Doc, Done, Flags, Group, KeySpec};
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&DISCARD, &EXEC, &MULTI, &UNWATCH, &WATCH]);
 
 const ABOUT: Doc = Doc { group: Group::Transactions, ..Doc::NEW };
-/// The flags of all of them: none waits for EXEC.
+/// The flags of all but UNWATCH: none of these commands is ever queued.
 const FLAGS: Flags = Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE).or(Flags::NEVER_QUEUED);
 const FAST: Flags = FLAGS.or(Flags::FAST).or(Flags::ALLOW_BUSY);
 
@@ -104,7 +104,8 @@ fn discard(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// A client one of whose keys has changed gets no answer but null from EXEC whatever it watches besides.
+/// Once a key that the client watches has changed, EXEC answers null whatever else is watched: then no more
+/// keys are.
 fn watch(call: &mut ServerCall<'_>) -> Done {
     if call.session.modes.has(Modes::TRANSACTION) {
         return Err(error::watch_in_multi());

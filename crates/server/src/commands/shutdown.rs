@@ -35,7 +35,7 @@ const SHUTDOWN: ServerCommand = ServerCommand {
 struct Wish {
     /// Whether to save the data first; None where nothing is said.
     saves: Option<bool>,
-    /// Ends even if it cannot save.
+    /// The server ends even if it cannot save.
     is_forced: bool,
     aborts: bool,
 }
@@ -45,7 +45,7 @@ fn shutdown(call: &mut ServerCall<'_>) -> Done {
     let words: Vec<&[u8]> = call.args.iter_from(1).collect();
     let wish = wish(&words).ok_or_else(Error::syntax)?;
     if wish.aborts {
-        // Ending takes no time to speak of, so there is never one to stop.
+        // A shutdown waits neither for replicas nor for a disk, so there is never one to abort.
         return Err(error::no_shutdown_in_progress());
     }
     call.server.log.notice("User requested shutdown...");

@@ -95,7 +95,7 @@ fn get(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// What GET answers when it has too many arguments: as if there were no such subcommand, as in Redis.
+/// The error of GET with too many arguments: as in Redis, that of an unknown subcommand.
 fn wrong_arguments(word: &[u8]) -> Error {
     Error::unknown_subcommand(word, "SLOWLOG")
 }

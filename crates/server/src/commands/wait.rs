@@ -58,8 +58,8 @@ fn wait(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// WAITAOF: answers how many files, and how many replicas' files, have them. To ask for this server's own
-/// file is an error while there is none.
+/// WAITAOF: answers how many local files and how many replicas' files have this client's writes. To ask for
+/// the local file is an error while there is none.
 fn waitaof(call: &mut ServerCall<'_>) -> Done {
     let local = parse_i64(call.args.at(1)).ok_or_else(Error::not_an_integer)?;
     if !(0..=1).contains(&local) {

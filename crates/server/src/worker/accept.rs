@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::{Arc, OnceLock};
 
 impl Worker<'_> {
-    /// CONFIG SET has changed where the server listens.
+    /// Listens at the present listeners: CONFIG SET has changed them.
     pub(super) fn listen(&mut self) {
         self.engine.stop_listening();
         for listener in self.server.listening.all() {
@@ -28,7 +28,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The system has no descriptor or memory for a client that waits to be let in.
+    /// Logs that the system has no descriptor or memory for a client that waits to be let in.
     #[cold]
     pub(super) fn note_refused(&self, error: &std::io::Error) {
         let why = crate::state::config::reason(error);
@@ -36,7 +36,7 @@ impl Worker<'_> {
         self.server.log.warning_seldom(&self.server.warnings.accepting, &text);
     }
 
-    /// The handshake of a client has failed: it goes.
+    /// Logs why a client's TLS handshake has failed; the engine closes the connection.
     #[cold]
     pub(super) fn note_unsecured(&mut self, id: ConnId, error: &std::io::Error) {
         let Some(connection) = self.table.at(id) else { return };
@@ -50,7 +50,7 @@ impl Worker<'_> {
         self.server.log.warning_seldom(&self.server.warnings.handshakes, &text);
     }
 
-    /// Lets a client in, or tells it why not, and gives it to the worker that has the fewest.
+    /// Lets a client in and gives it to the worker with the fewest connections, or tells it why it may not.
     pub(super) fn accept(&mut self, accepted: Accepted) {
         let server = self.server;
         let config = self.executor.config();
@@ -58,7 +58,7 @@ impl Worker<'_> {
             Some(error::TOO_MANY_CLIENTS)
         } else {
             server.stats.connections_received.fetch_add(1, Relaxed);
-            // One with TLS is told by its worker, after the handshake.
+            // A client with TLS is told by its worker, after the handshake.
             let is_told = !accepted.is_secure
                 && is_denied(config, server.accounts.users().default_user(), &accepted.peer);
             is_told.then_some(error::PROTECTED)
@@ -91,7 +91,7 @@ impl Worker<'_> {
         }
         let id = match self.hand_over(accepted) {
             Ok(id) => id,
-            // A process without room for it: the socket is closed.
+            // The process has no room for the connection, or no TLS any more: the socket is closed.
             Err(error) => {
                 let why = crate::state::config::reason(&error);
                 log.warning_seldom(&warnings.adopting, &format!("Cannot serve a new client: {why}"));
@@ -118,7 +118,7 @@ impl Worker<'_> {
         }
         match self.server.tls.current() {
             Some(tls) => self.engine.adopt_with(accepted, &tls),
-            // The port was closed when it had been let in.
+            // TLS was switched off after the client had been let in.
             None => Err(ErrorKind::ConnectionAborted.into()),
         }
     }
@@ -161,7 +161,7 @@ impl Worker<'_> {
         })
     }
 
-    /// The users have changed. A client that only listens has no turn in which that would be seen.
+    /// Applies changed users to clients that listen: they may have no turn in which the change would be seen.
     #[cold]
     pub(super) fn look_at_listeners(&mut self) {
         self.executor.users_now();

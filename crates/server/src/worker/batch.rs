@@ -23,7 +23,8 @@ const RECEIVE_BYTES: usize = 64 << 10;
 /// Requests of one connection that are parsed at a time: enough that the next ones' keys can be asked for in
 /// time.
 const REQUESTS_MAX: usize = 128;
-/// A batch of so many bytes is executed before more is received: about a core's second-level cache.
+/// A batch of this many bytes is executed before more is received, so that it stays in a core's second-level
+/// cache.
 const BATCH_BYTES: usize = 128 << 10;
 
 /// What one round of the event loop has received and parsed. Its vectors keep their room.
@@ -106,7 +107,7 @@ pub(super) enum Source {
 }
 
 pub(super) enum Rest {
-    /// Nothing, or the beginning of a request, of which so many bytes are known to be missing.
+    /// Nothing, or the beginning of a request, of which this many bytes are known to be missing.
     Unfinished { wanted_bytes: usize },
     /// Perhaps more requests, to be parsed after these have run.
     Unparsed,

@@ -1,4 +1,5 @@
-//! Clients whose command waits (`blocking.rs`): when their time is over, and when somebody ends it before.
+//! Clients whose command waits (`core/blocking.rs`): when their time is over, and when somebody ends the wait
+//! before.
 use super::Worker;
 use crate::core::error;
 use crate::core::session::{After, Session, Unblock, Waiting};
@@ -28,7 +29,7 @@ impl Waits {
         self.0.len() as u64
     }
 
-    /// When the next one's time is over.
+    /// When the first of these waits is over.
     pub(super) fn due(&self) -> Option<Millis> {
         self.0.first().map(|(until_ms, _)| Millis(*until_ms))
     }
@@ -73,8 +74,8 @@ impl Worker<'_> {
         }
     }
 
-    /// The connection is being closed. From here on nobody may take anything out of a key for it, though it
-    /// stays in the queues until the engine has let go of it.
+    /// Ends the wait of a connection that is being closed: from here on nobody may take anything out of a key
+    /// for it, though it stays in the queues until the engine has let go of it.
     pub(super) fn end_its_wait(&mut self, id: ConnId) {
         if let Some(connection) = self.table.at(id).filter(|connection| connection.session.waiting.is_some())
         {
@@ -82,8 +83,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes a session out of the queues of the keys that its command waits for, and ends its ticket, so that
-    /// nobody serves it afterwards.
+    /// Ends a session's wait, so that nobody serves it afterwards, and takes it out of the queues of the keys
+    /// that its command waits for.
     pub(super) fn leave_queues(&self, session: &Session, waiting: &Waiting) {
         session.record.end_waiting();
         if let Some(waiter) = &waiting.waiter {

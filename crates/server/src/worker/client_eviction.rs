@@ -1,9 +1,9 @@
 //! `maxmemory-clients`: when clients together take more than it, those that take most are closed.
 //!
-//! Each worker keeps the sum over its clients (`Counters::client_bytes`), so looking costs a load a worker,
-//! and only where the limit is set. Only when that is too much are the records gone through: those of clients
-//! that are about to be closed are not among them any more, so nobody is closed for what another still holds
-//! for a moment.
+//! Each worker keeps the sums over its clients (`Counters::client_bytes`), so looking costs a few loads a
+//! worker, and only where the limit is set. The records are gone through only when the sums are over the
+//! limit. Clients that are about to be closed are not among the records any more, so nobody is closed for
+//! what such a client still holds.
 use crate::core::client_line::line_of;
 use crate::core::client_memory::{IDLE_BYTES, bytes_of};
 use crate::core::server::Server;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Closes clients, those that take most first, until all of them take no more than `limit_bytes` together.
-/// Where they do already this costs a load for each worker.
+/// Where they take no more already, this costs a few loads for each worker.
 pub(super) fn relieve(server: &Server, limit_bytes: u64, now_ms: i64) {
     let connections: usize = server.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();
     let buffers = server.counters.sum(|worker| &worker.client_bytes);

@@ -1,9 +1,9 @@
 //! What happens without a request: expiry, idle clients, clients that do not read, and the rates that INFO
 //! shows.
 //!
-//! A worker that has nothing to do sleeps. Only the first wakes ten times a second, for the rates and for
-//! memory; the others tick while they have clients to watch, and once after they have been busy, to give back
-//! what their batches took.
+//! A worker that has nothing to do sleeps. Only the first always wakes ten times a second, for the rates and
+//! for memory; the others tick while they have clients to watch or, with `timeout`, any clients, and once
+//! after they have been busy, to give back what their batches took.
 //!
 //! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a
 //! time holds the watch for it ([`ExpiryWatch`](crate::state::expiry_watch::ExpiryWatch)): the first to see
@@ -22,9 +22,9 @@ use net::{CloseWhen, ConnId};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Ten times a second.
+/// The time from one tick to the next: there are ten in a second.
 const TICK_MS: i64 = 100;
-/// After so many ticks it is asked anew what memory is free.
+/// After this many ticks the system is asked anew how much memory is free.
 const FREE_MEMORY_TICKS: u32 = 10;
 /// Every connection is looked at once in this time.
 const IDLE_ROUND_MS: i64 = 1000;
@@ -121,7 +121,7 @@ impl Worker<'_> {
         self.server.background.free(&mut self.garbage);
     }
 
-    /// `timeout`: closes clients that have been idle for so long, also those that are being closed and do not
+    /// `timeout`: closes clients that have been idle for longer, also those that are being closed and do not
     /// read their last replies. A client that reads is not idle, nor one that listens to channels or watches
     /// with MONITOR, or whose command waits. A part of all connections is looked at each time, and all within
     /// a second.
@@ -182,7 +182,7 @@ fn tick(last_ms: i64, now_ms: i64) -> Option<i64> {
 #[derive(Default)]
 struct Rates {
     before: Totals,
-    /// A second of samples and a bit, the oldest overwritten.
+    /// The samples of the last 1.6 seconds; a new one overwrites the oldest.
     samples: [Totals; RATE_SAMPLES],
     next: usize,
 }

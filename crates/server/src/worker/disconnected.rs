@@ -24,9 +24,9 @@ use resp::Parser;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// What Redis reads at a time.
+/// How many bytes Redis reads from a client at a time.
 const READ_BYTES: usize = 16 << 10;
-/// How many of them have a turn before connected clients are served.
+/// How many disconnected clients have a turn before connected ones are served.
 const TURNS_IN_A_ROW: usize = 4;
 
 /// Connections that are gone, each with the requests that it had sent. The first has the next turn.
@@ -59,7 +59,7 @@ impl Worker<'_> {
         self.disconnected.0.push_back(connection);
     }
 
-    /// Between batches: a turn for some of them.
+    /// Gives some disconnected clients a turn, between two batches.
     pub(super) fn run_last_requests(&mut self) {
         for _ in 0..self.disconnected.0.len().min(TURNS_IN_A_ROW) {
             let Some(mut connection) = self.disconnected.0.pop_front() else { return };

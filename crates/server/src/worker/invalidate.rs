@@ -1,4 +1,4 @@
-//! Clients that keep copies of values are told that these are no longer true.
+//! Clients that keep copies of values are told when these are out of date.
 //!
 //! ```text
 //! RESP3                                    >2 "invalidate" [key ...]

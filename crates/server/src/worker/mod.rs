@@ -194,7 +194,7 @@ impl<'s> Worker<'s> {
         self.clock.sleep_until(self.executor.now(), self.next_due())
     }
 
-    /// What a poll has brought, after what was left from before it.
+    /// Handles what was left from before a poll, then what the poll has brought.
     fn handle(&mut self, events: &mut Vec<Event>) {
         self.look_at_sent();
         self.relieve_clients();
@@ -285,12 +285,12 @@ impl<'s> Worker<'s> {
             }
             Flow::Paused | Flow::Closing => return,
         }
-        // There while the kernel is at work.
+        // The record comes into the cache while the kernel receives.
         pack::prefetch_value(&connection.session.record.id);
         match self.batch.receive(&mut *self.engine, connection) {
             Ok(count) => {
                 count_received(connection, self.executor.counters(), count);
-                // What is about to run may look at how much memory counts, and buffers do not.
+                // A command of this batch may ask how much memory counts for `maxmemory`; buffers do not.
                 if !connection.input.is_empty() {
                     cold_path();
                     note_input(connection, self.executor.counters());
@@ -346,7 +346,8 @@ impl<'s> Worker<'s> {
         self.prefetch(0);
         if self.executor.counters().batch_bytes.load(Relaxed) == 0 {
             cold_path();
-            // The first after room was given back: what runs may look at how much memory counts.
+            // The first batch after room was given back. A command of it may ask how much memory counts for
+            // `maxmemory`, which the room of batches does not.
             self.note_room();
         }
         self.executor.begin();
@@ -361,7 +362,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Tells how much memory the batch takes, and returns it.
+    /// Notes in the counters how much memory batches take, and returns it.
     fn note_room(&self) -> usize {
         let room = self.batch.room_bytes() + self.reply.out.capacity() + self.executor.room_bytes();
         self.executor.counters().batch_bytes.store(room as u64, Relaxed);
@@ -455,7 +456,7 @@ impl<'s> Worker<'s> {
         self.batch.advance(turn, executed);
     }
 
-    /// Executes them without marking them as run in the turn. Returns how many have run.
+    /// Executes requests without marking them as run in the turn. Returns how many have run.
     fn execute_some(&mut self, turn: &Turn) -> usize {
         let Worker { table, batch, executor, reply, engine, server, is_retrying, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
@@ -562,7 +563,7 @@ impl<'s> Worker<'s> {
                 cold_path();
                 self.park(turn.id);
             }
-            // One that is paused goes on when it has read its replies.
+            // A paused client goes on when it has read its replies.
             _ => {}
         }
     }

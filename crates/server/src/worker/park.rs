@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Open --- a request that has to wait ---> Parked --- the pause or the command is over ---> Busy
-//!                                            \--- the peer leaves, or is killed -----> Closing
+//!                                            \--- the client leaves, or is killed ---> Closing
 //! ```
 //!
 //! What the client has sent and still sends is kept (`receive_while_waiting.rs`), from the request that waits
@@ -23,8 +23,8 @@ pub(super) struct Parked {
 }
 
 impl Parked {
-    /// Clients that have left meanwhile stay on the list until it would have to grow: a pause may last for
-    /// long, and clients come and go.
+    /// Adds a connection. Those of clients that have left stay on the list until it would have to grow, and
+    /// are removed then: a pause may last for long, and clients come and go.
     fn add(&mut self, id: ConnId, word: u64, mut is_parked: impl FnMut(ConnId) -> bool) {
         if self.ids.len() == self.ids.capacity() {
             self.ids.retain(|(id, _)| is_parked(*id));
@@ -43,7 +43,7 @@ impl Worker<'_> {
         if connection.has_ended {
             return self.close(id, CloseWhen::Now);
         }
-        // Receiving was paused while the connection was busy. Without it a disconnection would go unseen.
+        // Receiving was paused while the connection was busy: a disconnection would go unseen.
         self.engine.resume(id);
         if let Some(waiting) = &connection.session.waiting {
             self.waits.add(id, waiting);

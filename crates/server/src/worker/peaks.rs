@@ -32,7 +32,7 @@ impl Peaks {
         server.stats.recent_output_peak.store(output_bytes, Relaxed);
     }
 
-    /// The largest of a tick, in the slot of its second.
+    /// Enters the largest buffers of a tick in the slot of its second.
     fn add(&mut self, second: i64, input_bytes: u64, output_bytes: u64) {
         let slot = &mut self.0[second.rem_euclid(SLOTS as i64) as usize];
         if slot.second != second {
@@ -42,7 +42,7 @@ impl Peaks {
         slot.output_bytes = slot.output_bytes.max(output_bytes);
     }
 
-    /// The largest of the last eight seconds.
+    /// The largest buffers of the last eight seconds.
     fn largest(&self, second: i64) -> (u64, u64) {
         let recent = self.0.iter().filter(|slot| second - slot.second < SLOTS as i64);
         recent.fold((0, 0), |(input, output), slot| {

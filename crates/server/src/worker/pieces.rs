@@ -183,8 +183,8 @@ fn piece_bytes(bound: u64) -> usize {
     PIECE_BYTES_MAX.min(bound as usize / 4)
 }
 
-/// Ends with a reply. The value that it read from may be large and nobody else's any more, or its snapshots
-/// may be many: then the background thread frees them.
+/// Frees what a reply was written from. The value that it was read from may be large and nobody else's any
+/// more, or its snapshots may be many: then the background thread frees them.
 fn free(server: &Server, unfinished: Box<Unfinished>) {
     let (own_bytes, bytes) = (unfinished.remainder.bytes(), unfinished.remainder.burden_bytes());
     if bytes > 0 || own_bytes > FREED_AT_ONCE_BYTES {

@@ -28,7 +28,7 @@ impl Worker<'_> {
         }
         if let Some(unfinished) = connection.unfinished.as_deref_mut() {
             cold_path();
-            // A poll hands none of it to the kernel, so it is looked at whatever has left by then.
+            // What is kept behind a reply is not sent by the next poll, so it counts as owed in any case.
             unfinished.push_behind(bytes);
             let owed_bytes = unfinished.owed_bytes() + self.engine.unsent_bytes(id);
             return self.look_at_pushed(id, owed_bytes);

@@ -29,10 +29,10 @@ use resp::Reply;
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What may wait unsent for a client at first.
+/// How many bytes may wait unsent for a client at first.
 pub(super) const ALLOWANCE_BYTES: usize = 1 << 20;
 
-/// What to do with a client for which so much waits, by `client-output-buffer-limit`.
+/// What to do with a client that is owed something, by `client-output-buffer-limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Fine,
@@ -188,7 +188,7 @@ impl Worker<'_> {
         if let Some(connection) = self.table.at(id) {
             self.server.stats.query_limit_disconnections.fetch_add(1, Relaxed);
             self.server.log.warning(&format!(
-                "Client {} sent a request of more than client-query-buffer-limit and is closed",
+                "Client {} has sent more than client-query-buffer-limit allows and is closed",
                 connection.session.record.id
             ));
         }

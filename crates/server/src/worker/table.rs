@@ -6,8 +6,8 @@ use crate::core::session::Session;
 use net::ConnId;
 use resp::{Parser, Protocol};
 
-/// What the worker keeps of a connection between two batches. One that is idle holds no buffer. Aligned, so
-/// that it lies on as few cache lines as it can.
+/// What the worker keeps of a connection between two batches. An idle connection holds no buffer. The struct
+/// is aligned, so that it lies on as few cache lines as it can.
 #[repr(align(64))]
 pub(super) struct Connection {
     pub(super) id: ConnId,
@@ -23,7 +23,7 @@ pub(super) struct Connection {
     pub(super) is_watched: bool,
     /// It is on the list of those that are looked at after the next poll.
     pub(super) is_looked_at: bool,
-    /// The peer has shut down its side.
+    /// The client has shut down its sending side.
     pub(super) has_ended: bool,
     /// How much may wait unsent before the client is paused; see `slow_readers`.
     pub(super) allowance_bytes: usize,
@@ -49,8 +49,7 @@ impl Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     Open,
-    /// Whole requests wait in what is kept of it: they run at its next turn, and nothing more is read before
-    /// that.
+    /// Whole requests of it are kept: they run at its next turn, and nothing more is read before that.
     Busy,
     /// A reply is being written to it piece by piece; see `pieces`.
     Writing,

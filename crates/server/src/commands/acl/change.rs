@@ -1,5 +1,5 @@
-//! ACL SETUSER, DELUSER, LOAD and SAVE. All of them run outside the worker's gate: a file may be slow, and
-//! who changes users at the same time waits.
+//! ACL SETUSER, DELUSER, LOAD and SAVE. All of them run outside the worker's gate: a file may be slow, and a
+//! change of users waits until another one has ended.
 //!
 //! A change is in force when its reply is sent: nothing that runs after that, on any worker, runs by the old
 //! rules (`state/acl`). Connections of users who are removed are closed and run nothing more.
@@ -85,7 +85,7 @@ fn setuser(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// ACL DELUSER: those that there are. Nobody is removed where one of them is the default user.
+/// ACL DELUSER: removes those of the named users that exist; nobody, if the default user is named.
 fn deluser(call: &mut ServerCall<'_>) -> Done {
     let names: Vec<&[u8]> = call.args.iter_from(2).collect();
     if names.contains(&DEFAULT_USER) {

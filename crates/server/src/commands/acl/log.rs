@@ -22,7 +22,7 @@ pub(super) const LOG: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// How many entries are shown when it is not told how many.
+/// How many entries ACL LOG shows when it is given no count.
 const COUNT: usize = 10;
 
 fn log(call: &mut ServerCall<'_>) -> Done {
@@ -33,7 +33,7 @@ fn log(call: &mut ServerCall<'_>) -> Done {
             call.reply.ok();
             return Ok(());
         }
-        // Fewer than none are none.
+        // A count below 0 asks for no entries.
         3 => base::text::parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?.max(0) as usize,
         _ => return Err(too_many(call)),
     };

@@ -145,7 +145,7 @@ const WHOAMI: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// What a subcommand answers that has more arguments than it can mean.
+/// The error of a subcommand that has been given too many arguments.
 fn too_many(call: &ServerCall<'_>) -> Error {
     Error::unknown_subcommand(call.args.at(1), "ACL")
 }
@@ -184,7 +184,7 @@ fn dryrun(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// The row that a request would run, which is a subcommand's where one is named.
+/// The row of the command that a request would run; of the subcommand, where one is named.
 fn runs<'c>(call: &ServerCall<'c>, args: &resp::Args<'_>) -> Option<&'c Row> {
     let row = call.server.registry.find(args.at(0))?;
     match args.get(1) {
@@ -204,7 +204,7 @@ fn genpass(call: &mut ServerCall<'_>) -> Done {
     if !(1..=BITS_MAX).contains(&bits) {
         return Err(error::password_bits());
     }
-    // Four bits a digit.
+    // The password is in hexadecimal digits of four bits each.
     let password = call.server.accounts.passwords.next((bits as u64).div_ceil(4) as usize);
     call.reply.bulk(password.as_bytes());
     Ok(())
@@ -236,7 +236,7 @@ fn getuser(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Three pairs of a map.
+/// Writes the rules of a selector, as three pairs of a map.
 fn selector(reply: &mut resp::Reply, selector: &Selector) {
     reply.bulk(b"commands");
     reply.bulk(&selector.commands_text());

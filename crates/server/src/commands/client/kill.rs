@@ -67,7 +67,7 @@ struct Filter<'a> {
     spares: Spares,
 }
 
-/// SKIPME
+/// Which of the connections that the filter means are spared, by the option SKIPME.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Spares {
     #[default]
@@ -131,7 +131,7 @@ fn positive(value: &[u8]) -> Option<i64> {
     base::text::parse_i64(value).filter(|n| *n > 0)
 }
 
-/// A number of seconds above 0; Redis has two errors for what is none.
+/// A number of seconds above 0. Redis has one error for a text that is no integer and one for 0 and less.
 fn maxage(value: &[u8]) -> Result<i64, Error> {
     if base::text::parse_i64(value).is_none() {
         return Err(error::maxage_not_an_integer());

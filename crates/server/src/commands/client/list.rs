@@ -57,11 +57,11 @@ const LIST_TYPES: &[Arg] = &[
     Arg::word("pubsub", "PUBSUB"),
 ];
 
-/// TYPE's values. Some are names for nobody so far.
+/// The values of the option TYPE. No client is a replica or a primary so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientType {
     Normal,
-    /// It listens to a channel or a pattern.
+    /// The client listens to a channel or a pattern.
     Pubsub,
     Other,
 }
@@ -103,7 +103,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     let mut out = Vec::new();
     for record in chosen {
         describe(&record, query(&record, call), &call.server.registry, call.steady.0, &mut out);
-        // A client may be named again and again.
+        // One id may be named many times: more than the reply has room for is not written.
         if out.len() > call.reply.spare_bytes() {
             break;
         }
@@ -134,8 +134,8 @@ fn chosen_records(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error
     }
 }
 
-/// What there is of a client's requests. The client that asks has the pipeline that is being served as well,
-/// which lies in its worker's buffer, and the arguments of this very request.
+/// The figures of a client's requests that have not run. For the client that asks they include the pipeline
+/// that is being served, which lies in its worker's buffer, and the arguments of this very request.
 fn query(record: &ClientRecord, call: &ServerCall<'_>) -> Query {
     let kept = Query::kept(record);
     if record.id != call.session.record.id {

@@ -32,7 +32,7 @@ const PER_CLIENT: &str = "O(N) where N is the number of connections.";
 const ON_OFF: &[Arg] = &[Arg::word("on", "ON"), Arg::word("off", "OFF")];
 const ENABLED: &[Arg] = &[Arg::one_of("enabled", ON_OFF)];
 
-/// A subcommand's row without its own words.
+/// What the rows of subcommands have in common.
 const SUB: ServerCommand =
     ServerCommand { acl: Acl::CONNECTION, flags: ANYBODY, arity: Arity::Exactly(2), ..ROW };
 
@@ -198,7 +198,7 @@ fn wrong_subcommand(args: &resp::Args<'_>) -> Error {
 }
 
 /// A name stands in CLIENT LIST between spaces, so it may hold none, nor anything that does not print. `what`
-/// is the name's name in the error.
+/// is what the error calls the name.
 pub(crate) fn check_word(value: &[u8], what: &str) -> Done {
     if value.iter().all(u8::is_ascii_graphic) {
         return Ok(());
@@ -206,7 +206,7 @@ pub(crate) fn check_word(value: &[u8], what: &str) -> Done {
     Err(error::not_a_word(what))
 }
 
-/// CLIENT NO-EVICT: `maxmemory-clients` then closes other connections.
+/// CLIENT NO-EVICT: with ON, `maxmemory-clients` closes other connections than this one.
 fn no_evict(call: &mut ServerCall<'_>) -> Done {
     let on = on_or_off(call.args.at(2))?;
     call.session.record.details().is_spared = on;
@@ -214,7 +214,7 @@ fn no_evict(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// CLIENT NO-TOUCH: dispatch reads it from the session, others from the record.
+/// CLIENT NO-TOUCH: dispatch reads this setting from the session, other connections from the record.
 fn no_touch(call: &mut ServerCall<'_>) -> Done {
     let on = on_or_off(call.args.at(2))?;
     call.session.leaves_trace = !on;

@@ -24,7 +24,7 @@ pub(super) const PAUSE: ServerCommand = ServerCommand {
         history: &[("6.2.0", "`WRITE`, and with it the option `mode`.")],
         ..ABOUT
     },
-    // Alone: once it is answered, nothing that it holds back is still running on another worker.
+    // With all gates taken: once it is answered, nothing that it holds back still runs on another worker.
     run: ServerRun::Exclusive(pause),
     ..SUB
 };
@@ -42,7 +42,7 @@ pub(super) const UNPAUSE: ServerCommand = ServerCommand {
     ..SUB
 };
 
-/// Expiry rests too: whoever pauses wants data that stands still.
+/// CLIENT PAUSE: expiry rests too, because whoever pauses clients wants data that stands still.
 fn pause(call: &mut ServerCall<'_>) -> Done {
     if call.args.len() > 4 {
         return Err(super::wrong_subcommand(&call.args));

@@ -1,4 +1,4 @@
-//! CLIENT REPLY: whether a connection is answered at all. Dispatch drops what is not to be answered.
+//! CLIENT REPLY: whether a connection is answered at all. Dispatch drops the replies that are not wanted.
 use super::{ABOUT, SUB};
 use crate::core::call::{ServerCall, ServerCommand, ServerRun};
 use crate::core::session::ReplyMode;

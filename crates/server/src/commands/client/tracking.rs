@@ -59,7 +59,7 @@ pub(super) const TRACKINGINFO: ServerCommand = ServerCommand {
     ..SUB
 };
 
-/// What GETREDIR answers to a connection that does not track.
+/// What GETREDIR and TRACKINGINFO answer to a connection that does not track.
 const NOBODY: i64 = -1;
 
 /// What CLIENT TRACKING asks for.
@@ -96,7 +96,7 @@ fn tracking(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// The connection tracks no more.
+/// Ends tracking by this connection.
 pub(crate) fn end(call: &mut ServerCall<'_>) {
     if let Some(tracker) = call.session.record.tracker.get() {
         call.server.key_events.tracking.end(tracker);
@@ -136,7 +136,7 @@ fn wish<'a>(call: &ServerCall<'a>) -> Result<Wish<'a>, Error> {
     Ok(wish)
 }
 
-/// Whether the options go together, and with how the client tracks already.
+/// Refuses options that contradict each other, or the modes in which the client tracks already.
 fn check(wish: &Wish<'_>, tracker: Option<&Tracker>) -> Done {
     let before = tracker.map_or(Ways::default(), Tracker::ways);
     let is_bcast = wish.ways.has(Ways::BCAST);

@@ -60,7 +60,7 @@ fn simple_range(keys: &[KeySpec]) -> (i64, i64, i64) {
     range.map_or((0, 0, 0), |(first, last)| (first, last, 1))
 }
 
-/// The last key's place among the arguments; a negative one counts from the end, as it is.
+/// The index of the last key among the arguments. A negative one counts from the end and is left as it is.
 fn absolute(first: usize, last: i32) -> i64 {
     if last >= 0 { first as i64 + i64::from(last) } else { i64::from(last) }
 }

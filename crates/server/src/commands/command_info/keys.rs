@@ -1,5 +1,5 @@
 //! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys of a command that is only shown, not run. The key
-//! specifications of its row find them, the same as when it runs.
+//! specifications of its row find them, as they do when it runs.
 use super::describe;
 use crate::core::call::ServerCall;
 use crate::core::error;
@@ -30,7 +30,7 @@ pub(super) fn names_and_flags(call: &mut ServerCall<'_>) -> Done {
 /// Each key, and what the command does with it.
 type Found<'a> = Vec<(&'a [u8], Access)>;
 
-/// The keys of the command that is the second argument, with its own arguments behind it.
+/// The keys of the command that stands behind the subcommand's name, with its own arguments behind it.
 fn keys<'c>(call: &ServerCall<'c>) -> Result<Found<'c>, Error> {
     let args = call.args.tail(2).expect("the arity of both commands asks for a name");
     let row = row(&call.server.registry, &args)?;

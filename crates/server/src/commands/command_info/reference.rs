@@ -6,11 +6,11 @@ use command::{Arg, ArgKind, Group};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A group as the reference shows it; they stand in this order.
+/// A group of commands as the reference shows it, in the order of [`TOPICS`].
 struct Topic {
     group: Group,
     title: &'static str,
-    /// A sentence: what its commands are for.
+    /// What the commands of the group are for, in a sentence.
     about: &'static str,
 }
 
@@ -89,7 +89,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// "SET key value [NX | XX]", bars escaped for a table.
+/// A command with its arguments, as in "SET key value [NX | XX]"; bars are escaped for a table.
 fn usage(row: &Row) -> String {
     let mut out = row.full_name.replace('|', " ").to_ascii_uppercase();
     for arg in row.doc.args {

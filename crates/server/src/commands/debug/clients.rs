@@ -7,7 +7,7 @@ use crate::core::error;
 use command::Done;
 use std::fmt::Write;
 
-/// The first bucket ends below 2^15 bytes, the last has no end.
+/// The first bucket ends below 2^15 bytes; the last begins at 2^32 and has no end.
 const FIRST_POWER: u32 = 15;
 const LAST_POWER: u32 = 32;
 
@@ -17,7 +17,7 @@ struct Bucket {
     bytes: u64,
 }
 
-/// One line for each power of two: how many clients take so much, and what they take together.
+/// Answers with a line for each bucket: how many clients are in it, and what they take together.
 pub(super) fn eviction(call: &mut ServerCall<'_>) -> Done {
     let config = call.server.config();
     if config.maxmemory_clients.bytes(config.maxmemory_bytes) == 0 {

@@ -3,7 +3,7 @@ use crate::core::call::ServerCall;
 use crate::core::crash_report::report;
 use command::{Done, Error};
 
-/// DEBUG PANIC [ALLOCATOR]: a fault of the server's own, the second while a lock of the arena is held.
+/// DEBUG PANIC [ALLOCATOR]: a panic; with ALLOCATOR it happens while a lock of the arena is held.
 pub(super) fn panic(call: &mut ServerCall<'_>) -> Done {
     match call.args.iter_from(2).next() {
         None => panic!("DEBUG PANIC called"),
@@ -24,7 +24,7 @@ pub(super) fn segfault(call: &mut ServerCall<'_>) -> Done {
     use nix::sys::signal::{Signal, raise};
     let worker = call.session.record.worker;
     report(call.server, Some(worker), "by signal 11, which DEBUG SEGFAULT raises");
-    // Rust's own handler takes the first for a stack that has run over, and steps aside.
+    // Rust's own handler, which looks for stacks that have run over, steps aside at the first signal.
     while raise(Signal::SIGSEGV).is_ok() {}
     std::process::abort()
 }

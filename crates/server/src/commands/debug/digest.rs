@@ -6,7 +6,8 @@
 //! mix(d, text) = SHA1(xor(d, text))    for what has
 //!
 //! value    mix the type as 32 bits big endian; mix the string, or each element of a list; xor each member of
-//!          a set; of a stream mix each entry's id as `ms.seq`, then its fields and values; of a hash xor
+//!          a set; of a sorted set xor each entry's digest, which begins with zeros: mix the member, mix the
+//!          score; of a stream mix each entry's id as `ms.seq`, then its fields and values; of a hash xor
 //!          each field's digest, which begins with zeros: mix the field, mix its value, xor "!!hexpire!!"
 //!          if it has a deadline;
 //!          xor "!!expire!!" if the key has a deadline
@@ -107,7 +108,7 @@ impl Digest {
         });
     }
 
-    /// Groups do not count.
+    /// The digest does not depend on consumer groups.
     fn add_stream(&mut self, view: &mut View<'_>, key: &Key<'_>) {
         let Ok(Some(stream)) = view.stream(key) else { return };
         let mut text = Vec::new();
@@ -147,7 +148,7 @@ impl Digest {
 /// How many keys one step of the walk names before their values are looked up.
 const KEYS_AT_A_TIME: u64 = 1000;
 
-/// DEBUG DIGEST: of all data. It goes through all of it while nothing else runs.
+/// DEBUG DIGEST: the digest of all data. It goes through all of them while nothing else runs.
 pub(super) fn digest(call: &mut ServerCall<'_>) -> Done {
     let (keyspace, config) = (&call.server.keyspace, call.server.config());
     let mut sum = Digest::default();
@@ -183,7 +184,7 @@ fn add_database(sum: &mut Digest, keyspace: &Keyspace, settings: &Settings, db: 
     }
 }
 
-/// DEBUG DIGEST-VALUE: of each key's value; zeros for a key that is not there.
+/// DEBUG DIGEST-VALUE: the digest of each key's value; zeros for a key that is not there.
 pub(super) fn digest_value(call: &mut ServerCall<'_>) -> Done {
     let config = call.server.config();
     call.reply.array(call.args.len() - 2);

@@ -45,7 +45,7 @@ struct Sub {
     run: fn(&mut ServerCall<'_>) -> Done,
 }
 
-/// All of them, by their names.
+/// All words, in alphabetical order.
 const SUBS: &[Sub] = &[
     Sub { name: "ASSERT", args: 2..=2, run: crash::assert },
     Sub { name: "CHANGE-REPL-ID", args: 2..=2, run: change_replication_id },
@@ -131,7 +131,7 @@ fn change_nothing(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Stops what the workers do ten times a second.
+/// Stops what the workers do ten times a second (1), or lets it go on (0).
 fn pause_cron(call: &mut ServerCall<'_>) -> Done {
     let is_paused = base::text::parse_i64(call.args.at(2)).unwrap_or(0) != 0;
     call.server.is_cron_paused.store(is_paused, Relaxed);

@@ -6,7 +6,7 @@ use command::Done;
 use resp::{Protocol, Reply};
 
 /// Answers with a value of the type that is named.
-#[allow(clippy::approx_constant, reason = "it is the number that the peer sends")]
+#[allow(clippy::approx_constant, reason = "it is the number that Redis sends")]
 pub(super) fn protocol(call: &mut ServerCall<'_>) -> Done {
     let is_resp2 = call.reply.protocol == Protocol::Resp2;
     let reply = &mut *call.reply;

@@ -43,7 +43,7 @@ pub(super) enum Unit {
     Microseconds,
 }
 
-/// How it is read, when somebody asks: nothing is kept for INFO alone.
+/// How a metric is read, when somebody asks for it.
 pub(super) enum Read {
     One(fn(&Reading<'_>) -> Value),
     /// A field for each of several things, each with the same cells (`calls=1,usec=2`).
@@ -77,7 +77,7 @@ pub(super) enum Value {
     Uint(u64),
     /// With two digits behind the point.
     Hundredths(f64),
-    /// With three.
+    /// With three digits behind the point.
     Thousandths(f64),
     /// With two digits and a `%`.
     Percent(f64),
@@ -145,7 +145,7 @@ impl Metric {
         self
     }
 
-    /// Bytes, a second time as people read them.
+    /// The metric is a number of bytes, which INFO shows a second time as people read it.
     pub(super) const fn human(mut self) -> Metric {
         self.unit = Unit::Bytes;
         self.is_human_too = true;
@@ -171,7 +171,7 @@ pub(super) const fn text(name: &'static str, help: &'static str, read: ReadOne) 
     Metric::new(Kind::Text, name, help, Read::One(read))
 }
 
-/// Always 0, because of this.
+/// A metric that is always 0, because of this.
 pub(super) const fn zero(
     kind: Kind,
     name: &'static str,

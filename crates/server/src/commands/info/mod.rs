@@ -1,10 +1,10 @@
-//! INFO: the server's state in Redis's field names, section by section, gathered when asked and nowhere kept.
+//! INFO: the server's state in Redis's field names, section by section, gathered when somebody asks for it.
 //!
 //! `sections` is the table of all metrics, whose rows are in `rows`, a file for each subject; `metric` says
 //! what a row is, `reading` what it is read from. `report` writes INFO's text from them and `reference`
 //! docs/metrics.md. Monitoring reads fields by name, so those of mechanisms that Sardine does not have
 //! (replicas, snapshots, scripts) are here with the value of a server that does not use them.
-//! `sardine_version` and `worker_threads` are ours.
+//! Some fields are Sardine's own, such as `sardine_version`, `worker_threads` and `arena_used`.
 mod metric;
 mod reading;
 mod reference;

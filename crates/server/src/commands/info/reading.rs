@@ -22,12 +22,12 @@ impl<'s> Reading<'s> {
         Reading { server, now, config: server.config(), figures: OnceCell::new(), keyspace: OnceCell::new() }
     }
 
-    /// Where memory goes. It takes the records of all clients.
+    /// Where memory goes. It is summed up from the records of all clients, among others.
     pub(super) fn memory(&self) -> &Figures {
         self.figures.get_or_init(|| Figures::of(self.server))
     }
 
-    /// What the shards have counted. It takes the lock of one after the other.
+    /// What the shards have counted. Their locks are taken one after the other.
     pub(super) fn keyspace(&self) -> &ShardStats {
         self.keyspace.get_or_init(|| self.server.keyspace.stats())
     }

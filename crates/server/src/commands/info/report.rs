@@ -53,7 +53,7 @@ impl Report {
     }
 }
 
-/// "694.25K"
+/// A number of bytes as people read it: "694.25K".
 pub(crate) fn human(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
     if bytes < 1024 {

@@ -3,7 +3,7 @@ use super::metric::Metric;
 use super::rows;
 
 pub(super) struct Section {
-    /// Its name is the same in lower case.
+    /// The heading, by which requests name the section in any case.
     pub(super) title: &'static str,
     /// What its metrics are about, for the reference.
     pub(super) about: &'static str,

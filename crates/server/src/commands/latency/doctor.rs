@@ -4,7 +4,7 @@ use crate::state::config::Config;
 use crate::state::latency::{COMMAND, EVICTION_CYCLE, EXPIRE_CYCLE, Events, FAST_COMMAND, Sample, Series};
 use std::fmt::Write;
 
-/// What the samples of one event that are still kept come to.
+/// Figures of one event, from those of its samples that are still kept.
 struct Summary {
     count: u64,
     mean_ms: u64,

@@ -62,7 +62,7 @@ fn draw_ages(samples: &[Sample], now_s: i64, text: &mut String) {
     }
 }
 
-/// In the largest unit of which it has one: "59s", "59m", "23h", "9d".
+/// An age in the largest unit of which it has at least one: "59s", "59m", "23h", "9d".
 fn age(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let mut text = String::new();

@@ -7,11 +7,11 @@ use crate::commands::info::human;
 pub(super) struct Patient {
     pub(super) figures: Figures,
     pub(super) clients: u64,
-    /// 0: no limit.
+    /// The setting, in bytes; 0 means no limit.
     pub(super) maxmemory: u64,
-    /// In the whole machine.
+    /// The memory of the whole machine, in bytes.
     pub(super) machine: u64,
-    /// Values that were deleted and are not yet freed.
+    /// The number of values that were deleted and are not yet freed.
     pub(super) pending: u64,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn examine(patient: &Patient) -> String {
     format!("This is remarkable about where the memory goes:\n{}", lines.collect::<String>())
 }
 
-/// In the order in which they are told.
+/// All findings, in the order in which they are told.
 const FINDINGS: &[fn(&Patient) -> Option<String>] =
     &[peak, fragmentation, free_blocks, clients, limit, machine, pending];
 

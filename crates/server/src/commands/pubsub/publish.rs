@@ -6,7 +6,7 @@ use crate::state::pubsub::Topic;
 use command::{Access, Acl, Arg, Arity, Doc, Done, Flags, KeySpec};
 use std::sync::Arc;
 
-/// Redis counts them among what may be sent to replicas, so CLIENT PAUSE holds them back.
+/// Redis counts both commands among what may be sent to replicas, so CLIENT PAUSE holds them back.
 const FLAGS: Flags =
     Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE).or(Flags::FAST).or(Flags::MAY_REPLICATE);
 

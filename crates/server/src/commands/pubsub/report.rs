@@ -1,4 +1,4 @@
-//! PUBSUB: which channels somebody listens to, and how many.
+//! PUBSUB: which channels somebody listens to, and how many clients do.
 use super::ABOUT;
 use crate::commands::help;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};

@@ -1,5 +1,5 @@
-//! SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE, and the three that end what they begin. Each answers with a
-//! confirmation for every name, which RESP3 sends as a push.
+//! SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE, and the three commands that end their subscriptions. Each answers with
+//! a confirmation for every name, which RESP3 sends as a push.
 use super::ABOUT;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
@@ -138,7 +138,8 @@ fn begin(call: &mut ServerCall<'_>, topic: Topic, word: &str) -> Done {
     Ok(())
 }
 
-/// Without names it ends all subscriptions of its kind, and where there are none it confirms that of nothing.
+/// Ends the named subscriptions; without names all of this kind. Where there are none of this kind, the one
+/// confirmation has null as its name.
 fn end(call: &mut ServerCall<'_>, topic: Topic, word: &str) -> Done {
     let start = call.reply.out.len();
     for name in call.args.iter_from(1) {
