@@ -1,6 +1,6 @@
 //! What the background thread is asked to do (`service/background.rs` is the thread): to free values that
 //! left the keyspace, so that no worker pays for their size, and to put memory in order. Anybody may ask at
-//! any time: to ask is to send a message, and what is under way is not asked for twice.
+//! any time, by a message to the thread. A job on the arena that waits or goes on is not asked for twice.
 use crate::state::config::Defrag as Settings;
 use crate::state::defrag::is_defrag_due;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ pub(crate) struct Background {
     counts: Arc<Counts>,
 }
 
-/// What the thread is asked for.
+/// A request to the thread.
 pub(crate) enum Job {
-    /// With about so many bytes in it.
+    /// Free this garbage. The number says about how many bytes it has.
     Free(Garbage, i64),
     /// Give free pages back.
     Purge,
@@ -29,7 +29,8 @@ pub(crate) enum Job {
     End,
 }
 
-/// The thread's end of the queue. It says what is done, so that it can be asked for again.
+/// The thread's end of the queue. The thread notes in it which jobs are done, so that they can be asked for
+/// again.
 pub(crate) struct Jobs {
     arrivals: Receiver<Job>,
     counts: Arc<Counts>,
@@ -37,9 +38,9 @@ pub(crate) struct Jobs {
 
 #[derive(Default)]
 struct Counts {
-    /// Pieces that wait to be freed, the one at hand included.
+    /// How many pieces of garbage wait to be freed, with the one that is being freed.
     pending: AtomicU64,
-    /// How many bytes they have, as their senders estimate.
+    /// How many bytes those pieces have, as their senders estimate.
     waiting_bytes: AtomicI64,
     /// A purge is waiting or going on.
     is_purging: AtomicBool,
@@ -50,14 +51,14 @@ struct Counts {
 }
 
 impl Background {
-    /// A queue that somebody fills, and its end, for the thread.
+    /// A new queue: the end that jobs are put into, and the thread's end.
     pub(crate) fn new() -> (Background, Jobs) {
         let (queue, arrivals) = channel();
         let counts = Arc::<Counts>::default();
         (Background { queue, counts: Arc::clone(&counts) }, Jobs { arrivals, counts })
     }
 
-    /// Takes everything out of `garbage` and has it freed. A message for each piece.
+    /// Takes everything out of `garbage` and has it freed; each piece is a message of its own.
     pub(crate) fn free(&self, garbage: &mut Vec<Garbage>) {
         self.free_keys(garbage, 0);
     }
@@ -76,7 +77,7 @@ impl Background {
         }
     }
 
-    /// How many bytes in use are on their way to be freed, about.
+    /// About how many bytes wait to be freed.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.counts.waiting_bytes.load(Relaxed).max(0) as u64
     }
@@ -110,7 +111,7 @@ impl Background {
         }
     }
 
-    /// The thread ends once it has freed what it was given before.
+    /// Asks the thread to end; it does the jobs that it was given before.
     pub(crate) fn end(&self) {
         drop(self.queue.send(Job::End));
     }
@@ -122,7 +123,7 @@ impl Background {
 }
 
 impl Jobs {
-    /// What is there to do, waited for as long as it takes; None when nobody can send anything any more.
+    /// Waits for the next job, however long; None when nobody can send one any more.
     pub(crate) fn next(&self) -> Option<Job> {
         self.arrivals.recv().ok()
     }
@@ -138,7 +139,7 @@ impl Jobs {
         }
     }
 
-    /// A piece of so many bytes, by its sender's estimate, is freed.
+    /// A piece that its sender estimated at `bytes` is freed.
     pub(crate) fn note_freed(&self, bytes: i64) {
         self.counts.pending.fetch_sub(1, Relaxed);
         self.counts.waiting_bytes.fetch_sub(bytes, Relaxed);

@@ -1,9 +1,9 @@
 //! The one place that reads the time. Everything else is given it, once a batch of requests: so no command
 //! pays for it, and tests move it.
 //!
-//! There are two times. The wall clock's is the one in which deadlines of keys are told; somebody may set
-//! that clock, and it then jumps. The steady time measures how long something takes: a client that waits or
-//! is idle, a pause, how long the server is up. It begins with the wall clock's time and then only passes.
+//! There are two times. Deadlines of keys are times of the wall clock, which jumps when somebody sets it. The
+//! steady time measures how long something takes: a client that waits or is idle, a pause, how long the
+//! server is up. It begins with the wall clock's time and then only passes.
 //!
 //! A [`Clock`] is either the system's or one that stands still until its [`SimulatedTime`] moves it. Workers
 //! that sleep under a simulated clock are woken whenever it moves.
@@ -62,7 +62,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Before all others.
+    /// Earlier than every reading.
     pub(crate) const NONE: Moment = Moment { wall: Millis(i64::MIN), steady: Millis(0) };
 
     /// What the wall clock will show at this steady time, unless it is set meanwhile.
@@ -120,13 +120,13 @@ impl Clock {
         }
     }
 
-    /// The steady time in milliseconds, rounded up: what ends so much later has not ended early.
+    /// The steady time in milliseconds, rounded up: a wait that is counted from it never ends too early.
     pub(crate) fn steady_up(&self) -> Millis {
         Millis((self.steady_us() + 999).div_euclid(1000))
     }
 
-    /// How to wait until `due`, a time of the wall clock that shows `now`; None is never. Under a simulated
-    /// clock that is until somebody moves it.
+    /// How to wait until the wall clock, which shows `now`, shows `due`; None is never. Under a simulated
+    /// clock a worker sleeps until somebody moves the clock.
     pub(crate) fn sleep_until(&self, now: Millis, due: Option<Millis>) -> Wait {
         match (due, &self.0) {
             (Some(due), _) if due <= now => Wait::Not,
@@ -135,7 +135,7 @@ impl Clock {
         }
     }
 
-    /// Wakes this engine whenever simulated time moves; under the system's clock this does nothing.
+    /// Has `waker` called whenever simulated time moves; under the system's clock this does nothing.
     pub(crate) fn wakes(&self, waker: net::Waker) {
         if let Source::Simulated(time) = &self.0 {
             time.sleepers.lock().unwrap_or_else(PoisonError::into_inner).push(waker);
@@ -149,14 +149,14 @@ impl SimulatedTime {
         Millis(self.0.wall_ms())
     }
 
-    /// Lets so much time pass, on both clocks.
+    /// Lets time pass: both times move on by it.
     pub fn advance(&self, by: Duration) {
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         self.0.now_ms.fetch_add(by_ms, Ordering::SeqCst);
         self.0.wake_sleepers();
     }
 
-    /// Sets the wall clock so much later, or earlier, though no time has passed.
+    /// Sets the wall clock later, or earlier where `by_ms` is negative, though no time has passed.
     pub fn jump(&self, by_ms: i64) {
         self.0.jumped_ms.fetch_add(by_ms, Ordering::SeqCst);
         self.0.wake_sleepers();
@@ -176,7 +176,7 @@ fn system_now_us() -> i64 {
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Reads the time: not for every request.
+    /// Reads the system's clock, which costs too much to do it for every request.
     #[allow(clippy::disallowed_methods)]
     pub(crate) fn start() -> Stopwatch {
         Stopwatch(Instant::now())

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A counter with one writer. It wraps around, so a figure that goes down is one to which a negative number
-/// is added.
+/// A counter with one writer. It wraps around, so it goes down when a negative number is added, in two's
+/// complement.
 #[derive(Default)]
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    /// Adds a number, by a load and a store. Only the thread that owns the counter may call this: of two at
-    /// once one would be lost.
+    /// Adds a number, by a load and a store. Only the thread that owns the counter may call this: of two
+    /// additions at the same time one would be lost.
     pub(crate) fn add(&self, n: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
     }
@@ -24,7 +24,7 @@ impl Count {
     pub(crate) fn load(&self) -> u64 {
         self.0.load(Relaxed)
     }
-    /// CONFIG RESETSTAT. An addition of the owner at the same moment may win; nobody can tell.
+    /// CONFIG RESETSTAT. If the owner adds at the same moment, the counter may keep its former value.
     pub(crate) fn reset(&self) {
         self.0.store(0, Relaxed);
     }
@@ -36,17 +36,17 @@ pub(crate) struct CommandCounts {
     pub(crate) calls: Count,
     /// How long its calls took, in ticks of the processor's counter.
     pub(crate) ticks: Count,
-    /// Refused before it ran (arity, authentication).
+    /// How many calls were refused before they ran (arity, authentication).
     pub(crate) rejected: Count,
-    /// Ran and answered with an error.
+    /// How many calls ran and answered with an error.
     pub(crate) failed: Count,
-    /// The calls by how long they took, from the first that was tracked on.
+    /// The calls by how long they took; made when the first call is tracked (`latency-tracking`).
     histogram: OnceLock<Box<Histogram>>,
 }
 
 impl CommandCounts {
-    /// Counts a call that took so many ticks, in the histogram too if there is a scale for it. Only the owner
-    /// calls this.
+    /// Counts a call that took so many ticks, in the histogram too if calls are tracked; the scale turns
+    /// ticks into the histogram's units. Only the owner calls this.
     #[inline]
     pub(crate) fn count(&self, ticks: u64, tracked: Option<Scale>) {
         self.calls.add(1);
@@ -117,11 +117,12 @@ pub(crate) struct Counters {
     errors: Mutex<BTreeMap<String, u64>>,
 }
 
-/// INFO errorstats tells so many codes apart, so that a script cannot fill the memory with codes.
+/// Each worker counts this many codes apart and all others as one, so that a client cannot fill the memory
+/// with codes.
 const CODES_MAX: usize = 128;
 
 impl Counters {
-    /// All zero, for so many commands.
+    /// All zero, for `rows` commands.
     pub(crate) fn new(rows: usize) -> Counters {
         Counters {
             commands: (0..rows).map(|_| CommandCounts::default()).collect(),

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire};
 pub(crate) struct ExpiryWatch(AtomicU64);
 
 const NOBODY: u64 = u64::MAX;
-/// The lower bits; a smaller word is an earlier time.
+/// How many of the lower bits hold the worker: of two words the smaller has the earlier time.
 const WORKER_BITS: u32 = 16;
-/// Times beyond, in some 4,000 years, are never reached.
+/// The latest time that a word can hold, in some 4,400 years; later ones are taken for it.
 const LATEST_MS: i64 = (1 << 47) - 1;
 
 impl ExpiryWatch {

@@ -1,9 +1,9 @@
 //! The locks behind whole-keyspace work: one for each worker, on its own cache line.
 //!
 //! A worker holds the read side of its own gate while it executes a batch; nobody else touches that line, so
-//! it costs two uncontended atomic operations a batch. Whoever needs everything to stand still takes the
-//! write side of all gates, in ascending order, having let go of its own read side first: so two of them
-//! cannot wait for each other.
+//! it costs two uncontended atomic operations a batch. A worker that needs all others to stand still lets go
+//! of its own read side and takes the write side of all gates, in ascending order: so two such workers cannot
+//! wait for each other.
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// 128 bytes: two cache lines, because processors fetch lines in pairs.
@@ -15,7 +15,7 @@ struct Gate(RwLock<()>);
 pub(crate) struct Gates(Box<[Gate]>);
 
 impl Gates {
-    /// All open.
+    /// Gates for this many workers, which nobody holds.
     pub(crate) fn new(workers: usize) -> Gates {
         Gates((0..workers).map(|_| Gate::default()).collect())
     }

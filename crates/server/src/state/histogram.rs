@@ -12,7 +12,7 @@
 //! The unit is 129 ns and not 125, because the ends of the powers of two must be those that LATENCY HISTOGRAM
 //! of Redis has: 1032 ns times a power of two, less one (1, 2, 4, 8, 16, 33, 66 us ...). The last cell takes
 //! whatever is longer than the others hold, over two minutes. A histogram has 1,792 bytes and is made when a
-//! command first runs.
+//! worker first tracks a call of its command.
 use crate::state::counters::Count;
 use std::array::from_fn;
 
@@ -40,7 +40,8 @@ impl Histogram {
         self.0[cell(units)].add(1);
     }
 
-    /// A call that was recorded with `before` units took `now`; unless the histogram was reset since.
+    /// A call that was recorded with `before` units took `now`. Nothing happens if the cell is empty, because
+    /// the histogram was reset since.
     pub(crate) fn correct(&self, before: u64, now: u64) {
         let was = &self.0[cell(before)];
         if was.load() > 0 {
@@ -94,8 +95,8 @@ impl Latencies {
         self.0.iter().sum()
     }
 
-    /// For each power of two in which there are calls: its end in microseconds, and how many calls took at
-    /// most so long.
+    /// For each power of two in which there are calls: its end in microseconds, and how many calls took no
+    /// longer than that.
     pub(crate) fn by_power(&self) -> Vec<(u64, u64)> {
         let mut sum = 0;
         let mut all = Vec::new();
@@ -109,7 +110,8 @@ impl Latencies {
         all
     }
 
-    /// How many nanoseconds at most so many percent of the calls took; 0 where there were none.
+    /// The percentile of the calls' times: the longest time of the cell in which it lies; 0 where there were
+    /// no calls.
     pub(crate) fn percentile_ns(&self, percent: f64) -> u64 {
         let wanted = ((percent / 100.0 * self.calls() as f64 + 0.5) as u64).max(1);
         let mut sum = 0;

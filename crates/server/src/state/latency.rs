@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) const COMMAND: &str = "command";
 /// A command of which no call should take long.
 pub(crate) const FAST_COMMAND: &str = "fast-command";
-/// One pass over keys whose time has come.
+/// One pass that removes keys past their deadlines.
 pub(crate) const EXPIRE_CYCLE: &str = "expire-cycle";
 /// One round of making room under `maxmemory`.
 pub(crate) const EVICTION_CYCLE: &str = "eviction-cycle";
@@ -24,7 +24,7 @@ pub(crate) type Events = BTreeMap<&'static str, Series>;
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) samples: VecDeque<Sample>,
-    /// The worst since the series began, samples included that have fallen out.
+    /// The longest time since the series began, with those of samples that are no longer kept.
     pub(crate) worst_ms: u64,
 }
 
@@ -35,12 +35,12 @@ pub(crate) struct Sample {
     pub(crate) ms: u64,
 }
 
-/// As many as Redis keeps.
+/// How many samples of an event are kept, as in Redis.
 const SAMPLES_MAX: usize = 160;
 
 impl LatencyMonitor {
-    /// An event took so long and ended in this second. It is kept if it reached the threshold; otherwise this
-    /// costs a comparison.
+    /// An event took `time_ns` and ended in the second `time_s`. It is kept if it reached the threshold;
+    /// otherwise this costs a comparison.
     pub(crate) fn note(&self, config: &Config, event: &'static str, time_ns: u64, time_s: i64) {
         if config.latency_threshold_ns().is_some_and(|from| time_ns >= from) {
             let sample = Sample { time_s, ms: time_ns / 1_000_000 };

@@ -2,9 +2,9 @@
 //!
 //! All workers accept from all listeners. CONFIG SET `port` and `bind` open what is new and keep what stays;
 //! if one of the new ones cannot be had, nothing changes. Workers then take the new list over at their next
-//! turn, and what nobody listens on any more is closed when the last of them has. Until then it is *leaving*:
-//! who asks for its address meanwhile gets it back, and who asks for an address that overlaps with it
-//! (`127.0.0.1` where it was `*`) listens beside it.
+//! turn, and a listener that is in the list no longer is closed when the last worker has let go of it. Until
+//! then it is *leaving*: a change that asks for its address meanwhile gets it back, and one that asks for an
+//! address that overlaps with it (`127.0.0.1` where it was `*`) listens beside it.
 use crate::state::config::{Bind, Binds, Config};
 use crate::state::log::Log;
 use crate::state::start_error::StartError;
@@ -20,11 +20,11 @@ pub(crate) struct Listening(Mutex<Lists>);
 #[derive(Default)]
 struct Lists {
     all: Vec<Arc<Listener>>,
-    /// Also some that have left lately: the kernel may not be done with them.
+    /// Also some that have left lately, whose sockets the kernel may not have closed yet.
     leaving: Vec<Weak<Listener>>,
 }
 
-/// As many of those that have left are remembered.
+/// How many listeners are remembered as leaving or left, at most, before a change adds its own.
 const LEFT_MAX: usize = 64;
 
 impl Listening {
@@ -49,20 +49,21 @@ impl Listening {
         self.all().iter().filter(|l| l.is_secure()).filter_map(|l| tcp_address(l)).collect()
     }
 
-    /// Lets go of them; Unix sockets are unlinked when the last owner does.
+    /// Lets go of all listeners. A Unix socket is unlinked when its last owner lets go of it.
     pub(crate) fn clear(&self) {
         *self.lists() = Lists::default();
     }
 
-    /// Listens where `next` says from now on, `binds` being what its addresses mean; None, and nothing has
-    /// changed, where that cannot be. The caller tells the workers.
+    /// Listens where `next` says from now on; `binds` are the addresses that its words mean. None where that
+    /// is not possible: nothing has changed then. The caller tells the workers.
     pub(crate) fn change(&self, next: &Config, binds: &Binds, log: &Log) -> Option<()> {
         let binds = binds.at(next).inspect_err(|why| log.warning(why)).ok()?;
         let mut lists = self.lists();
         let (unix, tcp): (Vec<_>, Vec<_>) = lists.all.iter().cloned().partition(|l| tcp_address(l).is_none());
         let is_wanted = |listener: &Arc<Listener>| binds.iter().any(|bind| is_at(listener, bind));
         let share = |all: &[Arc<Listener>], is_leaving: bool| {
-            // One that does not share is in the way of who would be beside it, which is then said.
+            // Where a listener cannot share its address, opening the one beside it fails, and the log says
+            // so.
             let _ = all.iter().filter(|l| !is_wanted(l)).try_for_each(|l| l.share(is_leaving));
         };
         let former: Vec<Arc<Listener>> =
@@ -72,7 +73,7 @@ impl Listening {
             share(&tcp, false);
             return None;
         };
-        // Those that are had back are nobody else's any more.
+        // Listeners that stay or came back do not share their addresses any more.
         let _ = listeners.iter().try_for_each(|listener| listener.share(false));
         let left = lists.leaving.len().saturating_sub(LEFT_MAX);
         lists.leaving.drain(..left);
@@ -109,8 +110,8 @@ pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, Sta
     }
 }
 
-/// One for each address, out of `former` where it is there already; or the first that cannot be had, which
-/// the log says.
+/// A listener for each address, taken from `former` where it has one; or the first address that cannot be
+/// listened on, for which the log has the reason.
 fn open_all(
     binds: &[Bind],
     former: &[Arc<Listener>],
@@ -145,7 +146,7 @@ fn open_all(
     Ok(listeners)
 }
 
-/// `*:6379`, as the log of the peer has it.
+/// An address as the log of Redis has it: `*:6379`.
 fn shown(address: SocketAddr) -> String {
     match address {
         SocketAddr::V4(a) if a.ip().is_unspecified() => format!("*:{}", a.port()),
@@ -156,21 +157,21 @@ fn shown(address: SocketAddr) -> String {
 
 const EADDRINUSE: i32 = 98;
 
-/// Whether a connection could be meant for either.
+/// Whether there are connections that either of two listeners at these addresses could accept.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     let (x, y) = (a.ip(), b.ip());
     let is_same = x == y || (x.is_ipv4() == y.is_ipv4() && (x.is_unspecified() || y.is_unspecified()));
     is_same && a.port() == b.port()
 }
 
-/// This machine does not have the address, or not its family.
+/// Whether listening failed because this machine does not have the address, or not its family.
 fn is_missing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{AddrNotAvailable, Unsupported};
     const EAFNOSUPPORT: i32 = 97;
     matches!(error.kind(), AddrNotAvailable | Unsupported) || error.raw_os_error() == Some(EAFNOSUPPORT)
 }
 
-/// Whether a listener is what is asked for.
+/// Whether a listener has this address, with TLS or without as asked for.
 fn is_at(listener: &Listener, bind: &Bind) -> bool {
     tcp_address(listener) == Some(bind.address) && listener.is_secure() == bind.is_secure
 }

@@ -20,13 +20,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Of a name that a client chooses so much is kept in any log; more would be memory that nobody limits.
+/// How many bytes of a name that a client chooses are kept in any log; more would be memory that nobody
+/// limits.
 pub(crate) const NAME_BYTES_LOGGED: usize = 4096;
 
 /// Where messages go. Any thread may write; messages below `loglevel` are dropped.
 pub struct Log {
     level: AtomicU8,
-    /// The role is `M`.
+    /// Whether lines carry the role `M`.
     is_running: AtomicBool,
     clock: Clock,
     /// The time zone of the machine, read once.
@@ -75,11 +76,12 @@ pub(crate) struct Seldom {
 const SELDOM_MS: i64 = 60_000;
 
 impl Seldom {
-    /// How often it was left out, if it is time for a line. A clock that was put back makes one too.
+    /// If it is time for a line: how often the message was left out since the last one. It is also time when
+    /// the clock was set back.
     fn due(&self, now_ms: i64) -> Option<u64> {
         let next = self.next.load(Relaxed);
         let is_due = !(1..=SELDOM_MS).contains(&next.saturating_sub(now_ms));
-        // Several threads may have it at once: one of them says it.
+        // Several threads may have the message at the same time: one of them logs it.
         let is_mine =
             is_due && self.next.compare_exchange(next, now_ms + SELDOM_MS, Relaxed, Relaxed).is_ok();
         if is_mine {
@@ -175,7 +177,7 @@ impl Log {
         let role = if self.is_running.load(Relaxed) { 'M' } else { 'C' };
         let line = line(level, role, &self.time("%d %b %Y %H:%M:%S.%3f"), message);
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log that cannot be written has nowhere to complain.
+        // There is nowhere to report that the log cannot be written.
         let _ = match &mut *output {
             Output::Stdout => std::io::stdout().lock().write_all(line.as_bytes()),
             Output::File(file) => file.write(line.as_bytes()),
@@ -189,8 +191,8 @@ impl Log {
     }
 
     /// Writes text as it is, whatever the level, and returns whether that was possible. For a server that
-    /// crashes: it waits for nobody. Where this thread was just writing to the log, the text goes to standard
-    /// error.
+    /// crashes: it waits for no lock. Where any thread is just writing to the log, or the log goes nowhere,
+    /// the text goes to standard error.
     pub(crate) fn emergency(&self, text: &str) -> bool {
         let mut output = self.output.try_lock();
         match output.as_deref_mut() {
@@ -200,7 +202,7 @@ impl Log {
         }
     }
 
-    /// The time now, in this form.
+    /// The time now, in the machine's time zone; `format` is one of strftime(3).
     fn time(&self, format: &str) -> String {
         let now =
             jiff::Timestamp::from_microsecond(self.clock.now_us()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);

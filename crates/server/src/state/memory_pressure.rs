@@ -9,9 +9,9 @@ pub(crate) struct MemoryPressure {
     claimed: AtomicI64,
     /// Since when memory is over the limit, in microseconds of the steady time; 0 while it is not.
     over_since_us: AtomicI64,
-    /// For how long it was over the limit in all, without the time since then.
+    /// For how long memory was over the limit before that, in microseconds.
     over_total_us: AtomicU64,
-    /// How many bytes of the arena lay in holes at the last look.
+    /// How many bytes of the arena lay in holes when that was last noted.
     hole_bytes: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl MemoryPressure {
         self.over_since_us.load(Relaxed) != 0
     }
 
-    /// A worker is about to free so many bytes more, or has freed them where this is below zero.
+    /// A worker is about to free this many bytes, or, where the number is negative, has freed them.
     pub(crate) fn claim(&self, bytes: i64) {
         self.claimed.fetch_add(bytes, Relaxed);
     }
@@ -50,12 +50,13 @@ impl MemoryPressure {
         self.hole_bytes.load(Relaxed)
     }
 
-    /// Ten times a second where there is a limit, and as memory comes near it.
+    /// Notes how many bytes lie in holes: ten times a second where there is a limit, and as memory comes near
+    /// it.
     pub(crate) fn note_holes(&self) {
         self.hole_bytes.store(arena::usage().hole_bytes as u64, Relaxed);
     }
 
-    /// Memory was looked at: whether it is over the limit, at this steady time.
+    /// Notes whether memory is over the limit at this steady time.
     pub(crate) fn note(&self, is_over: bool, now_us: i64) {
         let since = self.over_since_us.load(Relaxed);
         if is_over && since == 0 {

@@ -2,7 +2,7 @@
 //! a command, a session or a worker.
 //!
 //! * Settings and where they come from: `config`. Users, and what each may do: `acl`.
-//! * Time: `clock`, and `expiry_watch`, which says what worker wakes for the next key that expires.
+//! * Time: `clock`, and `expiry_watch`, which says which worker wakes for the next key that expires.
 //! * Figures: the `counters` of each worker, the `histogram` of how long commands took, `latency` for what
 //!   took too long.
 //! * What workers agree on: `gate` (who may run now), `pause` (CLIENT PAUSE), `listening` (the sockets),

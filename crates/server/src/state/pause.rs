@@ -7,11 +7,11 @@
 //! +----------------------+-------+
 //! ```
 //!
-//! A worker that meets a request which has to wait parks its connection (`worker/park.rs`): what it has sent
-//! is kept, and nothing blocks. PAUSE runs while no other worker executes, so when its client reads OK
-//! nothing that it holds back is still running. While anything is held back keys past their deadline stay
-//! where they are, though nobody sees them: whoever pauses, to fail over or to compare, wants data that
-//! stands still.
+//! A worker that meets a request which has to wait parks its connection (`worker/park.rs`): what the client
+//! has sent is kept, and the worker does not block. CLIENT PAUSE runs while no other worker executes, so when
+//! its client reads OK no request that it holds back is still running. During a pause keys past their
+//! deadlines are not removed, though nobody sees them: somebody who pauses clients, to fail over or to
+//! compare data, wants data that does not change.
 use base::Millis;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -28,7 +28,7 @@ pub(crate) enum Held {
     Everything,
 }
 
-/// Later times, in millions of years, are never reached.
+/// The latest end that a word can hold, in millions of years; later ones are taken for it.
 const END_MS_MAX: u64 = u64::MAX >> 1;
 
 impl Pause {
@@ -42,14 +42,14 @@ impl Pause {
         }
     }
 
-    /// When the pause ends by itself; None where there is none. It may have passed: nobody has looked yet.
+    /// When the pause ends by itself; None where there is none. That time may have passed already.
     pub(crate) fn end(&self) -> Option<Millis> {
         let word = self.0.load(Relaxed);
         (word != 0).then(|| end(word))
     }
 
-    /// Changes with everything that may let a client go on: a worker compares it to see whether it has to
-    /// look.
+    /// A number that differs after every change of the pause: a worker compares it to see whether it has to
+    /// look at its parked connections again.
     pub(crate) fn word(&self) -> u64 {
         self.0.load(Relaxed)
     }

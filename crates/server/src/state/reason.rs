@@ -1,7 +1,7 @@
-//! What the system says of an error, as clients and the log are told.
+//! The text of an error of the system, as clients and the log get it.
 use std::io;
 
-/// What the system says of an error, without Rust's "(os error 2)".
+/// The system's text for an error, without the "(os error 2)" that Rust appends.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()

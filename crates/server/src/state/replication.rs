@@ -4,7 +4,7 @@ use base::random::Random;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
-/// The generator stands where the id of today begins.
+/// The generator in the state from which the present id is drawn.
 pub(crate) struct ReplicationId(Mutex<Random>);
 
 impl ReplicationId {

@@ -1,15 +1,15 @@
-//! Whether the server is restless, for tests, and what it has done so far (`service/restless.rs` says what
-//! that is and does it). While it is off it costs one load for each connection that is accepted.
+//! Whether the server is restless, for tests, and what the mode has done so far. `service/restless.rs` says
+//! what the mode does, and does it. While it is off it costs one load for each connection that is accepted.
 use base::random::Random;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Whether the mode is on, its thread, and what that has done.
+/// Whether the mode is on, its thread, and what the thread has done.
 #[derive(Default)]
 pub(crate) struct Restless {
     deeds: Deeds,
-    /// Grows with every connection that is given to a worker by lot; 0 while the mode is off.
+    /// Grows with every connection for which a worker is drawn at random; 0 while the mode is off.
     draws: AtomicU64,
     /// Starts the thread: put in by `service/restless.rs`, which knows the server.
     starter: Mutex<Option<Box<Starter>>>,
@@ -48,8 +48,8 @@ impl Deeds {
 }
 
 impl Restless {
-    /// Says how to start the thread, which is done by whoever knows the server. It ends soon after the flag
-    /// is set.
+    /// Keeps the function that starts the thread; `service/restless.rs` gives it, which knows the server. The
+    /// thread ends soon after the flag is set.
     pub(crate) fn set_starter(
         &self,
         start: impl Fn(u64, Arc<AtomicBool>) -> Started + Send + Sync + 'static,
@@ -57,7 +57,7 @@ impl Restless {
         *lock(&self.starter) = Some(Box::new(start));
     }
 
-    /// Begins, or goes on with another seed. It returns when the thread runs.
+    /// Turns the mode on, or starts it anew with another seed. It returns when the thread runs.
     pub(crate) fn begin(&self, seed: u64) -> std::io::Result<()> {
         self.end();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -68,7 +68,7 @@ impl Restless {
         Ok(())
     }
 
-    /// Ends, and waits for the step that is being done. A panic of the thread is a panic here.
+    /// Turns the mode off and waits until the thread has ended. If the thread has panicked, this panics too.
     pub(crate) fn end(&self) {
         self.draws.store(0, Relaxed);
         if let Some((is_over, thread)) = lock(&self.thread).take() {
@@ -82,7 +82,7 @@ impl Restless {
         &self.deeds
     }
 
-    /// The worker that a new connection goes to, if the mode is on and it goes to any.
+    /// The worker, drawn at random, that a new connection goes to; None while the mode is off.
     pub(crate) fn draw(&self, workers: usize) -> Option<usize> {
         if self.draws.load(Relaxed) == 0 {
             return None;

@@ -1,5 +1,5 @@
-//! TLS in force: what connections begin with that come by the port for it. CONFIG SET replaces it as a whole;
-//! connections that are there keep theirs.
+//! TLS in force: the keys and certificates with which connections to `tls-port` begin. CONFIG SET replaces
+//! them as a whole; connections that are there keep what they began with.
 use super::config::Config;
 use super::log::Log;
 use net::Tls;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct TlsInForce(Mutex<Option<Tls>>);
 
 impl TlsInForce {
-    /// That with which the server starts; None where nobody can connect with TLS.
+    /// The TLS with which the server starts; None where nobody can connect with TLS.
     pub(crate) fn new(tls: Option<Tls>) -> TlsInForce {
         TlsInForce(Mutex::new(tls))
     }
@@ -24,7 +24,8 @@ impl TlsInForce {
     }
 }
 
-/// What a configuration means: None where it lets nobody connect with TLS. The log says why it means nothing.
+/// Makes the TLS of a configuration; None where it lets nobody connect with TLS. Where that fails the log
+/// says why.
 pub(crate) fn load(config: &Config, log: &Log) -> Result<Option<Tls>, ()> {
     if !config.uses_tls() {
         return Ok(None);

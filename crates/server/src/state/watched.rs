@@ -1,4 +1,4 @@
-//! Keys that clients watch (WATCH): an EXEC runs nothing if one of its client's has changed.
+//! Keys that clients watch (WATCH): EXEC runs nothing if one of the keys that its client watches has changed.
 //!
 //! ```text
 //! WATCH -- under the shard's lock --> an entry here, an ear on the key (`store`)
@@ -6,25 +6,25 @@
 //! EXEC -- under the locks of its keys and of those that are watched --> looks at the mark
 //! ```
 //!
-//! So a change is before the EXEC, and seen, or after all of it. A write to any other key pays for a test of
-//! the shard's ears alone. A mark is not taken back: what a client watched besides stays here until it
-//! unwatches, which EXEC and DISCARD do too.
+//! So a change happens before the EXEC, which then sees it, or after all of it. A write to a key that nobody
+//! watches costs only a test of the shard's ears. A mark stays set, and the client's other keys stay here,
+//! until the client unwatches, which EXEC and DISCARD do too.
 //!
-//! The lock of a part is taken while the shard of the same number is held, or none.
+//! Whoever takes the lock of a part holds the shard of the same number, or no shard.
 use base::Millis;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Event, Keyspace, Told};
 
-/// Whether a key that one client watches has changed.
+/// Whether any key that one client watches has changed.
 pub(crate) type Mark = Arc<AtomicBool>;
 
 /// See the file's opener.
 pub(crate) struct Watched {
     /// One for each shard.
     parts: Box<[Mutex<Part>]>,
-    /// How often a client watches a key.
+    /// How many pairs there are of a client and a key that it watches.
     count: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ struct Watcher {
     was_overdue: bool,
 }
 
-/// What somebody watches.
+/// A key that somebody watches, and where it is.
 #[derive(Clone, Copy)]
 pub(crate) struct Spot<'a> {
     pub(crate) shard: usize,
@@ -112,7 +112,8 @@ impl Watched {
         }
     }
 
-    /// A database, or all of them, is about to lose all keys. A key that is not there does not change.
+    /// A database, or where `db` is None all of them, is about to lose all keys. A watched key that does not
+    /// exist does not change.
     pub(crate) fn flush(&self, keyspace: &Keyspace, db: Option<u16>) {
         self.for_each(|of, key, watchers| {
             if db.is_some_and(|db| db != of) || keyspace.deadline_of(of, key).is_none() {
@@ -151,7 +152,7 @@ impl Watched {
         });
     }
 
-    /// How many keys are watched by clients none of whose keys has changed yet. Goes through all of them.
+    /// How many keys are watched by a client whose mark is not set yet. It goes through all of them.
     pub(crate) fn keys(&self) -> u64 {
         let mut count = 0;
         self.for_each(|_, _, watchers| {

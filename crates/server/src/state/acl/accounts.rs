@@ -41,8 +41,8 @@ impl Users {
         self.all.get(name)
     }
 
-    /// The user that `session` had, as that user is now; None where the user was removed, also if somebody
-    /// else goes by the name.
+    /// The present version of a user that was read earlier; None where that user was removed, also if another
+    /// user has the name now.
     pub(crate) fn renewed(&self, user: &User) -> Option<&Arc<User>> {
         self.find(&user.name).filter(|present| present.id == user.id)
     }
@@ -52,7 +52,7 @@ impl Users {
         &self.all[DEFAULT_USER]
     }
 
-    /// A user who may do nothing, and is none of these.
+    /// A user who may do nothing and is not among these users.
     pub(crate) fn nobody(&self) -> User {
         User::new(u64::MAX, b"", ChannelDefault::None)
     }
@@ -67,7 +67,8 @@ impl Users {
         self.default_user().asks_for_login()
     }
 
-    /// Makes or changes a user by rules. Where one is refused, which and why; nothing has changed then.
+    /// Makes or changes a user by rules. Where a rule is refused nothing has changed, and the error is that
+    /// rule with the reason.
     pub(crate) fn set<'r>(
         &mut self,
         name: &[u8],
@@ -85,7 +86,7 @@ impl Users {
         Ok(())
     }
 
-    /// Whether there was such a user, who is there no longer. The caller spares the default user.
+    /// Removes a user and returns whether there was one of this name. It must not be the default user.
     pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
         debug_assert!(name != DEFAULT_USER, "the default user cannot be removed");
         self.all.remove(name).is_some()
@@ -97,15 +98,15 @@ impl Users {
         self.set(DEFAULT_USER, &[b"resetpass".to_vec(), rule], rules).expect("these rules are always right");
     }
 
-    /// A default user as there is one at first.
+    /// Makes the default user one that may do everything, without a password.
     fn add_free_default(&mut self, rules: &Rules<'_>) {
         const FREE: [&str; 6] = ["reset", "on", "nopass", "allkeys", "allchannels", "allcommands"];
         let free: Vec<Vec<u8>> = FREE.iter().map(|rule| rule.as_bytes().to_vec()).collect();
         self.set(DEFAULT_USER, &free, rules).expect("these rules are always right");
     }
 
-    /// These users instead of the present ones; users of the same name are the same users. Without one for
-    /// the default user that one is free again.
+    /// The value with these users in the place of the present ones. A user whose name is among the present
+    /// ones keeps its id. If the default user is not among them it may do everything again.
     pub(super) fn replaced_by(&self, named: Vec<User>, rules: &Rules<'_>) -> Users {
         let mut next = Users { version: self.version, next_id: self.next_id, all: BTreeMap::new() };
         for mut user in named {
@@ -135,13 +136,13 @@ pub(crate) struct Accounts {
     pub(crate) catalog: Catalog,
     /// ACL LOG
     pub(crate) log: AclLog,
-    /// Where ACL GENPASS has them from.
+    /// The source of passwords for ACL GENPASS.
     pub(crate) passwords: Passwords,
     /// Replaced as a whole, so that whoever has read them goes on with what it has.
     users: RwLock<Arc<Users>>,
-    /// Held while they are changed or written to their file, which may take long: readers do not wait.
+    /// Held while users are changed or written to their file, which may take long; readers do not take it.
     writer: Mutex<()>,
-    /// That of `users`.
+    /// The version of `users`.
     version: AtomicU64,
 }
 
@@ -168,8 +169,8 @@ impl Accounts {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Changes the users as a whole: `change` sees the present ones and makes the next, or says why there are
-    /// none. One change is made at a time. Returns those before and after.
+    /// Changes the users as a whole: `change` sees the present ones and makes the next, or returns an error,
+    /// and then nothing changes. One change is made at a time. Returns the users before and after.
     pub(crate) fn replace<E>(
         &self,
         change: impl FnOnce(&Users) -> Result<Users, E>,

@@ -21,20 +21,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// See the file's opener. A new one allows nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Commands {
-    /// By number; what lies behind the end is not allowed.
+    /// A bit for each command, by number; commands behind the end are not allowed.
     allowed: Vec<u64>,
     /// Nothing was taken away since `+@all`.
     allows_all: bool,
-    /// The last of `+@all` and `-@all` was the former.
+    /// Of `+@all` and `-@all`, `+@all` was the last.
     allows_others: bool,
     /// Commands, by number, that may run with these first arguments only.
     first_args: BTreeMap<usize, BTreeSet<Vec<u8>>>,
-    /// Since then, each with its sign.
+    /// The rules since `+@all` or `-@all`, each with its sign.
     rules: Vec<Vec<u8>>,
 }
 
 impl Commands {
-    /// Whether nothing needs to be looked at.
+    /// Whether every command may run.
     pub(super) fn allows_all(&self) -> bool {
         self.allows_all
     }
@@ -92,7 +92,7 @@ impl Commands {
         if known.name.contains('|') {
             return Err(RuleError::FirstArgOfSubcommand);
         }
-        // Blanks and quotes would make other rules of it where it is read back.
+        // Where the rule is read back, blanks and quotes would make another rule of it.
         if part.is_empty() || has_spaces(part) || part.iter().any(|b| b"\"'".contains(b)) {
             return Err(RuleError::Syntax);
         }
@@ -125,7 +125,7 @@ impl Commands {
         }
     }
 
-    /// Keeps a rule, in the place of those that it makes idle.
+    /// Keeps a rule, and drops those that have no effect any more because of it.
     fn note(&mut self, sign: u8, name: &[u8]) {
         let name = name.to_ascii_lowercase();
         let is_about_it = |rule: &Vec<u8>| {
@@ -136,7 +136,7 @@ impl Commands {
         self.rules.push([&[sign], name.as_slice()].concat());
     }
 
-    /// The rules, the first of which says all or nothing.
+    /// The rules, of which the first is `+@all` or `-@all`.
     pub(super) fn words(&self) -> impl Iterator<Item = &[u8]> {
         let all: &[u8] = if self.allows_others { b"+@all" } else { b"-@all" };
         std::iter::once(all).chain(self.rules.iter().map(Vec::as_slice))

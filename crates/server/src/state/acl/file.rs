@@ -1,8 +1,8 @@
 //! Users as text: the file that `aclfile` names, and lines `user` of the configuration.
 //!
 //! A line of the file is `user`, a name, and rules, separated by single spaces; there are no quotes (but
-//! inside parentheses), and no comments. All of the file is in force or nothing of it: everything that is
-//! wrong is told at once, in the peer's words.
+//! inside parentheses), and no comments. All of the file is in force or nothing of it: the error names
+//! everything that is wrong, in Redis's words.
 use super::accounts::{DEFAULT_USER, Users};
 use super::rule::{RuleError, Rules, has_spaces};
 use super::user::User;
@@ -25,7 +25,7 @@ pub(crate) fn written(users: &Users) -> Vec<u8> {
     text
 }
 
-/// Reads the file, which are then the users in the place of the present ones. It waits for the disk.
+/// Reads the users of the file, to be put in the place of the present ones. It waits for the disk.
 pub(crate) fn load(file: &Path, present: &Users, rules: &Rules<'_>) -> Result<Users, Vec<u8>> {
     let name = file.display().to_string();
     let cannot = |error: std::io::Error| {
@@ -40,8 +40,8 @@ pub(crate) fn load(file: &Path, present: &Users, rules: &Rules<'_>) -> Result<Us
     read(&text, &name, present, rules)
 }
 
-/// The users of a file, in the place of the present ones; `name` is what errors call the file. If something
-/// is wrong, everything that is.
+/// The users of a file, to be put in the place of the present ones; `name` is what errors call the file. The
+/// error names everything that is wrong.
 pub(crate) fn read(text: &[u8], name: &str, present: &Users, rules: &Rules<'_>) -> Result<Users, Vec<u8>> {
     let (mut users, mut faults, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
     // As in Redis text ends at its first NUL.
@@ -106,8 +106,8 @@ fn read_line(
     Some(user)
 }
 
-/// Applies the rules of a line. Of what is wrong every unknown name is told, which holds no secret, and of
-/// the rest only the first, without the rule.
+/// Applies the rules of a line. Of the faults every unknown name is told, with its rule, which holds no
+/// secret; of the others only the first, without its rule, which may be a password.
 fn apply_all(user: &mut User, all: &[Vec<u8>], place: &Place<'_>, rules: &Rules<'_>, faults: &mut Vec<u8>) {
     let Place { file, line: number } = place;
     let mut has_fault = false;

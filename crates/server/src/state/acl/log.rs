@@ -1,8 +1,8 @@
 //! ACL LOG: what was refused lately, the newest first.
 //!
-//! What is refused again within a minute adds to its entry, which becomes the newest, if that is among the
-//! ten newest. The length is `acllog-max-len`. An entry keeps the beginning of a name only, so that a client
-//! cannot fill memory with what it is refused.
+//! A request that is refused again within a minute adds to its entry, which becomes the newest, if that entry
+//! is among the ten newest. The length is `acllog-max-len`. An entry keeps the beginning of a name only, so
+//! that a client cannot fill memory with what it is refused.
 use super::selector::Reason;
 use crate::state::log::NAME_BYTES_LOGGED;
 use base::Millis;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many of the newest entries are compared with a new one.
 const COMPARED: usize = 10;
-/// Entries about the same thing are one as long as no more than this lies between them.
+/// A refusal adds to an entry if no more time than this lies between them.
 const GROUPING_MS: i64 = 60_000;
 
 /// Why something was refused.
@@ -23,7 +23,7 @@ pub(crate) enum Cause {
     Login,
 }
 
-/// Where the request stood.
+/// Whether the request was part of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Context {
     Toplevel,

@@ -36,14 +36,14 @@ impl Digest {
         base::text::hex(&self.0)
     }
 
-    /// Whether both are the same. It takes as long wherever they differ, so that the time tells nothing of
-    /// the digest, and the digest tells nothing of the password.
+    /// Whether both are the same. It takes the same time wherever they differ, so that the time tells nothing
+    /// of the digest.
     pub(super) fn is_same(self, other: Digest) -> bool {
         self.0.iter().zip(other.0).fold(0, |all, (a, b)| all | (a ^ b)) == 0
     }
 }
 
-/// Where ACL GENPASS has its passwords from: SHA-256 of a secret and a number that is used once. It needs no
+/// The source of passwords for ACL GENPASS: SHA-256 of a secret and a number that is used once. It needs no
 /// file and cannot fail while the server runs.
 pub(crate) struct Passwords {
     secret: [u8; 32],

@@ -24,7 +24,7 @@ pub(crate) enum RuleError {
 }
 
 impl RuleError {
-    /// In the peer's words.
+    /// The error in Redis's words.
     pub(crate) fn text(self) -> &'static str {
         match self {
             RuleError::Unknown => "Unknown command or category name in ACL",
@@ -47,12 +47,12 @@ impl RuleError {
     }
 }
 
-/// Whether a rule is this word, in any case. As in the peer a word ends at its first NUL.
+/// Whether a rule is one of these words, in any case. As in Redis a word ends at its first NUL.
 pub(super) fn is_word(rule: &[u8], words: &[&str]) -> bool {
     words.iter().any(|word| until_nul(rule).eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Whether a name or pattern holds what none may: white space, or a NUL.
+/// Whether a name or pattern holds a byte that is not allowed in it: white space, or a NUL.
 pub(crate) fn has_spaces(text: &[u8]) -> bool {
     text.iter().any(|b| matches!(b, b' ' | b'\t'..=b'\r' | 0))
 }

@@ -67,7 +67,7 @@ pub(crate) struct ChannelUse<'a> {
     pub(crate) is_pattern: bool,
 }
 
-/// What a selector does not allow of a request: of several the greatest is told.
+/// What a selector does not allow of a request. If no selector allows it, the greatest is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Denied {
     pub(crate) reason: Reason,
@@ -113,7 +113,7 @@ impl Selector {
     pub(super) fn parse(text: &[u8], rules: &Rules<'_>) -> Result<Selector, RuleError> {
         let inside = text.get(1..text.len() - 1).unwrap_or_default();
         let mut selector = Selector::new(rules.channels);
-        // Quotes that do not close make no words, as in the peer.
+        // If quotes do not close there are no words, as in Redis.
         for word in words(until_nul(inside)).unwrap_or_default() {
             selector.apply(&word, rules)?;
         }
@@ -143,7 +143,8 @@ impl Selector {
         Ok(())
     }
 
-    /// `~glob`, `%R~glob`, `%W~glob` or `%RW~glob`. A glob that is there may be allowed more than before.
+    /// Adds `~glob`, `%R~glob`, `%W~glob` or `%RW~glob`. Where the glob is there already, what the rule
+    /// allows is added to what was allowed before.
     fn add_keys(&mut self, rule: &[u8]) -> Result<(), RuleError> {
         let Keys::These(patterns) = &mut self.keys else { return Err(RuleError::AfterAllKeys) };
         let pattern = key_pattern(rule)?;
@@ -171,7 +172,7 @@ impl Selector {
         Ok(())
     }
 
-    /// Whether this selector allows all of a request; what it does not allow first.
+    /// Whether this selector allows all of a request; the error is the first that it does not allow.
     pub(super) fn check(&self, wanted: &Wanted<'_>) -> Result<(), Denied> {
         if !wanted.is_free && !self.commands.allows(wanted.command, wanted.first_arg) {
             return Err(Denied { reason: Reason::Command, position: 0 });
@@ -248,7 +249,7 @@ impl Selector {
     pub(super) fn words(&self) -> Vec<Vec<u8>> {
         let mut words = self.key_words();
         if let Keys::These(_) = self.keys {
-            // Read back `~*` would mean `allkeys`, behind which no pattern may follow.
+            // When read back, `~*` would mean `allkeys`, behind which no pattern may follow.
             words.iter_mut().filter(|word| **word == b"~*").for_each(|word| *word = b"%RW~*".to_vec());
         }
         if let Channels::These(_) = self.channels {
@@ -259,8 +260,8 @@ impl Selector {
         words
     }
 
-    /// The same as one rule in parentheses. Inside them words are read with quotes, and a word that ends with
-    /// a parenthesis would end the rule, so such words are quoted.
+    /// The selector as one rule in parentheses. Inside them words are read with quotes, and a word that ends
+    /// with a parenthesis would end the rule, so such words are quoted.
     pub(super) fn in_parentheses(&self) -> Vec<u8> {
         let needs_quotes = |word: &[u8]| word.ends_with(b")") || word.iter().any(|b| b"\"'".contains(b));
         let inside = self
@@ -286,7 +287,7 @@ fn key_pattern(rule: &[u8]) -> Result<KeyPattern, RuleError> {
             [b'~', glob @ ..] if may_read || may_write => {
                 return Ok(KeyPattern { glob: glob.to_vec(), may_read, may_write });
             }
-            // As in Redis the glob may be left out with its mark.
+            // As in Redis the `~` and the glob may be left out; the glob is empty then.
             [] if may_read || may_write => {
                 return Ok(KeyPattern { glob: Vec::new(), may_read, may_write });
             }

@@ -1,4 +1,4 @@
-//! Users from random rules: what is written of them is read back as the same, and nothing panics.
+//! Users from random rules: the text of a user is read back as the same user, and nothing panics.
 use super::*;
 use crate::state::config::{ChannelDefault, UserLine, merged, words};
 use base::random::Random;

@@ -10,7 +10,7 @@ pub(crate) struct User {
     /// Never used twice: a user who is removed and made anew is another one.
     pub(super) id: u64,
     pub(super) name: Vec<u8>,
-    /// Whether clients can log in. Those who have are served on.
+    /// Whether clients can log in. Clients that have logged in are served further if this is turned off.
     is_on: bool,
     /// Any password is right.
     is_nopass: bool,
@@ -53,7 +53,7 @@ impl User {
         !self.is_nopass || !self.is_on
     }
 
-    /// Whether no request of theirs needs to be looked at.
+    /// Whether one selector allows every request, so that none needs to be checked.
     pub(crate) fn may_do_everything(&self) -> bool {
         self.root.allows_everything() || self.others.iter().any(Selector::allows_everything)
     }
@@ -70,8 +70,8 @@ impl User {
         std::iter::once(&self.root).chain(&self.others)
     }
 
-    /// Whether one selector allows all of a request. If none does, what is told is what stands in the way of
-    /// the one that came furthest: a channel before a key, a key before the command; of two keys the later.
+    /// Whether one selector allows all of a request. If none does, the error is the greatest of what the
+    /// selectors do not allow: a channel before a key, a key before the command; of two keys the later.
     pub(crate) fn check(&self, wanted: &Wanted<'_>) -> Result<(), Denied> {
         let mut denied = Denied { reason: Reason::Command, position: 0 };
         for selector in self.selectors() {
@@ -93,7 +93,7 @@ impl User {
         self.selectors().any(|selector| selector.allows_channel(name, is_pattern))
     }
 
-    /// Whether its selectors have all channels that those of another have, as they are written.
+    /// Whether the user may use all channels that another may; globs are compared as they are written.
     pub(crate) fn hears_all_of(&self, other: &User) -> bool {
         let hears_all = self.selectors().any(|selector| selector.channel_globs().is_none());
         hears_all

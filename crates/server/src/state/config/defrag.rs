@@ -5,12 +5,12 @@
 pub struct Defrag {
     /// `activedefrag`
     pub is_on: bool,
-    /// `active-defrag-ignore-bytes`: so much may be lost before anything is done.
+    /// `active-defrag-ignore-bytes`: nothing is done while fewer bytes than this are lost.
     pub ignore_bytes: u64,
-    /// `active-defrag-threshold-lower`: at this much lost, in percent of what is used, work begins, at
-    /// `cycle_min`;
+    /// `active-defrag-threshold-lower`: when this much is lost, in percent of what is used, work begins, at
+    /// `cycle_min`.
     pub threshold_lower: u32,
-    /// `active-defrag-threshold-upper`: at this much it is done at `cycle_max`.
+    /// `active-defrag-threshold-upper`: when this much is lost, work is done at `cycle_max`.
     pub threshold_upper: u32,
     /// `active-defrag-cycle-min` and `-max`: percent of one processor.
     pub cycle_min: u32,
@@ -34,8 +34,8 @@ impl Default for Defrag {
 }
 
 impl Defrag {
-    /// Percent of one processor that the loss of `lost_bytes` beside `used_bytes` is worth; None where it is
-    /// none of our business.
+    /// Percent of one processor that defragmentation may take where `lost_bytes` are lost beside
+    /// `used_bytes`; None where nothing is to be done.
     pub(crate) fn effort_percent(&self, used_bytes: u64, lost_bytes: u64) -> Option<u32> {
         let percent = lost_bytes.saturating_mul(100) / used_bytes.max(1);
         if !self.is_on || lost_bytes < self.ignore_bytes || percent < u64::from(self.threshold_lower) {

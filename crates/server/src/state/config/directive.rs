@@ -4,17 +4,17 @@ use super::setting::{Outcome, Words};
 use super::split::merged;
 use super::values::{ChannelDefault, Config, Rename, UserLine};
 
-/// What lines are asked about that the settings cannot judge, because they do not know the commands.
+/// Checks of lines that the settings cannot make themselves, because they do not know the commands.
 #[derive(Clone, Copy)]
 pub(crate) struct Checks<'c> {
-    /// Says what is wrong with the renaming so far, if anything is.
+    /// Says what is wrong with the lines `rename-command` so far, if anything is.
     pub(crate) renames: &'c dyn Fn(&[Rename]) -> Result<(), &'static str>,
     /// Says what is wrong with the rules of a user, if anything is.
     pub(crate) user: &'c dyn Fn(&UserLine, ChannelDefault) -> Result<(), &'static str>,
 }
 
 impl Checks<'_> {
-    /// Whatever is asked is right.
+    /// Finds nothing wrong.
     #[cfg(test)]
     pub(crate) const NONE: Checks<'static> = Checks { renames: &|_| Ok(()), user: &|_, _| Ok(()) };
 }

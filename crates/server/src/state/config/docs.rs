@@ -107,7 +107,7 @@ pub fn sample_file() -> String {
     out
 }
 
-/// A line that is easily seen when the file is scrolled, and what follows it.
+/// A heading that is easily seen when the file is scrolled, and the sentence below it.
 fn heading(out: &mut String, title: &str, about: &str) {
     let _ = writeln!(out, "\n{:#<98}\n", format!("########## {title} "));
     comment(out, about);
@@ -160,7 +160,7 @@ fn values(kind: &Kind) -> String {
     }
 }
 
-/// The greatest number of all is no bound that somebody wants to read.
+/// The bounds of an integer. An upper bound that every number keeps is left out.
 fn range(min: i64, max: i64) -> String {
     if max == i64::MAX { format!("from {min}") } else { format!("{min} to {max}") }
 }

@@ -51,7 +51,7 @@ pub struct OutputLimit {
     pub soft_s: u32,
 }
 
-/// The limits of all classes. Only normal clients exist so far.
+/// The limits of all classes. There are no replicas yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimits {
     pub normal: OutputLimit,

@@ -8,7 +8,7 @@
 //! configuration is read from its `source`: a file, whose lines are `split` into words and may be a
 //! `directive` or include the files of `paths`; the command line; CONFIG SET. `rewrite` writes it back, and
 //! `docs` makes the documents. `bind`, `defrag`, `limits`, `log_rules` and `process` are the values of some
-//! settings, `tls` has the rows of its topic.
+//! settings; `access` and `tls` have the rows of their topics, `notify` has one row with its values.
 mod accepted;
 mod access;
 mod bind;

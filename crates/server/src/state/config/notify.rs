@@ -55,7 +55,7 @@ pub(super) fn render(classes: Classes) -> Vec<u8> {
     [kinds, shown(&LETTERS[IN_ALL + 1..LETTERS.len() - 1])].concat()
 }
 
-/// The classes that are published: none unless it is said how.
+/// The classes that are published: none unless `K` or `E` says to which channels.
 pub(crate) fn published(classes: Classes) -> Classes {
     match classes.has(Classes::KEYSPACE) || classes.has(Classes::KEYEVENT) {
         true => classes,

@@ -1,17 +1,17 @@
-//! The values of the settings on how the process meets its surroundings; `state/system`, `state/syslog.rs`
-//! and `service/supervisor.rs` do what they say.
+//! The values of the settings about the process and the system around it; `state/system`, `state/syslog.rs`
+//! and `service/supervisor.rs` put them into effect.
 
-/// `supervised`: who waits for the server.
+/// `supervised`: which service manager is told that the server serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supervised {
     Upstart,
     Systemd,
-    /// Whichever of them the environment speaks of.
+    /// The one that the environment names.
     Auto,
     No,
 }
 
-/// `syslog-facility`: the number that the protocol has for it.
+/// `syslog-facility`, as its number in the protocol of syslog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facility(pub u8);
 

@@ -1,10 +1,10 @@
 //! CONFIG REWRITE: the configuration file with the settings in force in it.
 //!
-//! Lines of settings are written anew where they stand, by the name of today; what is repeated takes its
-//! lines one after the other, and a line too many goes. Everything else stays: comments, `include`,
-//! `rename-command`. Lines that declare users are written anew too, one for each
-//! user of now. What differs from its default and has no line is appended below a mark, which is written
-//! once. As in Redis, two empty lines become one.
+//! Lines of settings are written anew where they stand, under the setting's present name; a setting that is
+//! repeated takes its lines one after the other, and lines left over become empty. Lines that declare users
+//! are written anew too, one for each present user. Everything else stays: comments, `include`,
+//! `rename-command`. A setting that differs from its default and has no line is appended below a mark, which
+//! is written once. As in Redis, two empty lines become one.
 //!
 //! The new file is written beside the old one, brought to the disk, and takes its place in one step, so that
 //! whatever happens there is one of the two. Its name cannot be foreseen, and must be that of no file or link
@@ -192,7 +192,7 @@ fn create(name: impl Fn(u64) -> PathBuf, is_private: bool) -> io::Result<(PathBu
 
 fn write_through(mut new: File, text: &[u8], like: Option<Metadata>) -> io::Result<()> {
     if let Some(like) = like {
-        // Only some users may give a file away; for the others it becomes theirs, as in Redis.
+        // Only privileged users may give a file away; for others the new file is their own, as in Redis.
         let _ = std::os::unix::fs::fchown(&new, Some(like.uid()), Some(like.gid()));
         new.set_permissions(like.permissions())?;
     }

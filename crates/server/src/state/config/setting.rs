@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// A value in pieces: the words of a line, or of the one argument of CONFIG SET.
 pub(super) type Words<'a> = &'a [&'a [u8]];
 
-/// What a setter returns; where it refuses, the text behind "- " in the error.
+/// What a setter returns; the error is the text behind "- " in the reply of CONFIG SET.
 pub(super) type Outcome = Result<(), String>;
 
 /// One row of the table.
@@ -19,7 +19,7 @@ pub(crate) struct Setting {
     pub(super) alias: Option<&'static str>,
     pub(crate) change: Change,
     pub(super) kind: Kind,
-    /// What it does, for the reference and the sample file.
+    /// What the setting does, for the reference and the sample file.
     pub(super) doc: &'static str,
     /// When somebody would change it; empty for one that changes nothing here.
     pub(super) when: &'static str,
@@ -147,8 +147,7 @@ impl Setting {
         }
     }
 
-    /// Sets it from one argument, as CONFIG SET has it. A list is split at spaces. Redis's words where the
-    /// value is refused.
+    /// Sets it from one argument, as CONFIG SET has it. A list is split at spaces. The error is Redis's text.
     pub(crate) fn set_from_one(&self, config: &mut Config, value: &[u8]) -> Outcome {
         match &self.kind {
             Kind::List { set, .. } => {
@@ -296,7 +295,7 @@ pub(super) fn memory(value: &[u8]) -> Option<u64> {
         b"gb" => 1 << 30,
         _ => return None,
     };
-    // More than fits is all that there is: the bounds of the setting then have their say.
+    // A number that does not fit becomes the greatest one: the bounds of the setting decide about it.
     let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
     Some(number.iter().fold(0, add).saturating_mul(scale))
 }

@@ -11,14 +11,14 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A file that includes itself ends here, and so do files that include others twice, and those others twice
-/// again.
+/// How deeply files may include one another, and how many may be read in all. The first ends files that
+/// include themselves, the second those that include others twice, which include others twice again.
 const INCLUDE_DEPTH_MAX: usize = 32;
 const FILES_MAX: usize = 10_000;
 /// How many bytes all files together may have.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// What the command line names, not read yet.
+/// The sources that the command line names, not read yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// The configuration file.
@@ -171,7 +171,6 @@ impl Reading<'_> {
         };
         let before = config.dir.clone();
         setting.set_from_words(config, &values).map_err(Fault::Here)?;
-        // At once, as in Redis: relative names behind it in the file mean files in there.
         match config.dir == before {
             true => Ok(()),
             false => std::env::set_current_dir(&config.dir).map_err(|e| Fault::Here(reason(&e))),

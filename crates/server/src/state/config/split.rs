@@ -120,8 +120,8 @@ pub(crate) fn quoted(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The words of a request or a line as rules: a selector in parentheses may be several words. If one is not
-/// closed, the place of its first word.
+/// The words of a request or a line as rules: a selector in parentheses may be several words. If a
+/// parenthesis is not closed, the error is the place of the selector's first word.
 pub(crate) fn merged<'w>(words: impl Iterator<Item = &'w [u8]>) -> Result<Vec<Vec<u8>>, usize> {
     let mut rules: Vec<Vec<u8>> = Vec::new();
     let mut open: Option<usize> = None;

@@ -1,8 +1,8 @@
 //! The settings by topic, one row each. Adding a setting is a field in [`Config`] and a row here: CONFIG GET
 //! and SET, the file, the command line, sardine.conf and docs/settings.md follow.
 //!
-//! Those of who may do what are in `access`; settings of Redis whose mechanism Sardine does not have in
-//! `accepted`.
+//! The settings of who may do what are in `access`, those of TLS in `tls`, and settings of Redis whose
+//! mechanism Sardine does not have in `accepted`.
 use super::access::SECURITY;
 use super::notify;
 use super::process::{Facility, OomScore, Supervised};
@@ -97,7 +97,7 @@ const FACILITIES: [Facility; 9] = [
 const FACILITY_WORDS: &[&str] =
     &["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"];
 
-/// What belongs together, in the order of the documents.
+/// Settings that belong together. Topics stand in the order of the documents.
 pub(super) struct Topic {
     pub(super) title: &'static str,
     /// A sentence: what its settings are about.
@@ -812,7 +812,7 @@ fn set_bind(config: &mut Config, words: &[&[u8]]) -> Outcome {
     Ok(())
 }
 
-/// Whoever puts it in force goes there.
+/// Sets the folder. The server changes to it when the configuration is put in force.
 fn set_dir(config: &mut Config, text: &[u8]) -> Outcome {
     config.dir = std::fs::canonicalize(path(text)).map_err(|e| crate::state::reason::reason(&e))?;
     if config.dir.is_dir() { Ok(()) } else { Err("Not a directory".into()) }
@@ -839,7 +839,7 @@ fn set_list_fill(config: &mut Config, n: i64) -> Outcome {
     const KB: [u32; 5] = [4, 8, 16, 32, 64];
     config.list_max_listpack_size = n as i32;
     config.store.list.fill = match n {
-        // Redis takes 0 for 1, more than it can count for all that it can, and less than -5 for -5.
+        // As in Redis 0 means 1, a number above 32,767 means 32,767, and one below -5 means -5.
         0.. => Fill::Entries(n.clamp(1, 32_767) as u32),
         _ => Fill::Bytes(KB[(-n).min(5) as usize - 1] << 10),
     };
@@ -861,7 +861,7 @@ fn set_shards(config: &mut Config, n: i64) -> Outcome {
     Ok(())
 }
 
-/// Of what it is the power.
+/// The exponent of a power of two.
 fn power_of_two(n: i64) -> Result<u32, String> {
     if n.count_ones() == 1 { Ok(n.trailing_zeros()) } else { Err("argument must be a power of two".into()) }
 }

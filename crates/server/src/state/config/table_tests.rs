@@ -1,4 +1,4 @@
-//! The table of settings as a whole: names, defaults, and that what is set is what is shown.
+//! The table of settings as a whole: names, defaults, and that the value that is set is the value shown.
 use super::setting::{Kind, Setting};
 use super::table::TOPICS;
 use super::values::Config;

@@ -11,7 +11,7 @@ use super::process::{Facility, OomScore, Supervised};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The settings' values, all of them. To change it while the server runs is `Server::replace_config`'s.
+/// The values of all settings. `Server::replace_config` changes them while the server runs.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// As written: `*` is every IPv4 address, `::*` every IPv6 one; a leading `-` lets the address be
@@ -29,11 +29,11 @@ pub struct Config {
     pub unixsocket: Option<PathBuf>,
     /// `unixsocketperm`; None leaves what the umask makes.
     pub unixsocket_mode: Option<u32>,
-    /// How many clients the kernel lets wait to be let in.
+    /// How many new connections the kernel holds until the server accepts them.
     pub tcp_backlog: u32,
-    /// After so long in silence the kernel asks whether a client is still there. 0: never.
+    /// After this many seconds of silence the kernel asks whether a client is still there. 0: never.
     pub tcp_keepalive_s: u32,
-    /// A client that has been idle for so long is closed. 0: never.
+    /// A client that has been idle for this many seconds is closed. 0: never.
     pub timeout_s: u32,
     pub maxclients: u32,
     /// `tracking-table-max-keys`; 0: any number.
@@ -179,7 +179,7 @@ pub enum Allow {
 pub struct ConfigError(pub String);
 
 impl ConfigError {
-    /// What is wrong with all of it together.
+    /// An error of the whole configuration, below the heading that Redis prints.
     pub(crate) fn fatal(why: &str) -> ConfigError {
         let version = env!("CARGO_PKG_VERSION");
         ConfigError(format!("\n*** FATAL CONFIG FILE ERROR (Sardine {version}) ***\n{why}"))

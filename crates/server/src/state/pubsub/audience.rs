@@ -15,9 +15,9 @@ pub(super) struct Audience {
 
 /// Connections, each with the number of its subscription.
 enum Listeners {
-    /// Most channels have one.
+    /// Most channels have one listener.
     One(ConnId, u64),
-    /// A tree, so that ten thousand may leave one by one.
+    /// A tree, so that each of ten thousand can leave quickly.
     Many(BTreeMap<ConnId, u64>),
 }
 
@@ -33,7 +33,7 @@ impl Audience {
         }
     }
 
-    /// It listens no more.
+    /// This connection listens no more.
     pub(super) fn remove(&mut self, topic: Topic, name: &Name, conn: ConnId) {
         let table = self.table(topic);
         let is_last = match table.get_mut(name) {

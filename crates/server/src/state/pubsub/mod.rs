@@ -6,7 +6,7 @@
 //! pattern -> the same, indexed by its literal parts     pattern -> the same
 //! ```
 //!
-//! Who publishes looks the channel up in the registry, while nobody else can publish to that channel, and
+//! A publisher looks the channel up in the registry, while nobody else can publish to that channel, and
 //! posts one message to each worker that has receivers; the worker finds the connections. So a channel's
 //! messages are in one order for all who listen, and each publisher's messages are in its own order for
 //! everybody, whatever the channels.
@@ -16,8 +16,9 @@
 //! may know that it came before. So every subscription has a number that grows, and a message carries the
 //! number of the last subscription that it is for.
 //!
-//! Locks, in this order: a part of the channels, the patterns; an audience alone. Whoever posts holds the
-//! first two, so that mailboxes come behind them.
+//! Order of locks: a part of the channels, then the patterns; while an audience is locked no other of these
+//! locks is taken. A publisher holds the first two while it posts, so the locks of mailboxes come behind
+//! them.
 mod audience;
 mod patterns;
 mod space;
@@ -63,11 +64,11 @@ pub(crate) struct Publication {
     topic: Topic,
     channel: Name,
     message: Vec<u8>,
-    /// As the subscribers of the channel get it in RESP2; RESP3 has another first byte.
+    /// The message as subscribers of the channel get it in RESP2; RESP3 has another first byte.
     text: Vec<u8>,
     /// Patterns that match the channel, in the order in which they came.
     patterns: Vec<Name>,
-    /// Later subscriptions do not get it.
+    /// The last subscription, by number, that gets the message; later ones do not.
     last: u64,
 }
 
@@ -83,8 +84,8 @@ impl Publication {
 const TOGETHER_BYTES: usize = 64 << 10;
 
 impl Publication {
-    /// Whether this message may be sent together with those of a run that begins with `first` and has so many
-    /// bytes: it has the same receivers.
+    /// Whether this message may be sent together with those of a run that begins with `first` and has
+    /// `run_bytes`: it has the receivers that they have.
     pub(crate) fn goes_with(&self, first: &Publication, run_bytes: usize) -> bool {
         Arc::ptr_eq(&self.channel, &first.channel)
             && (self.topic, self.last) == (first.topic, first.last)
@@ -221,8 +222,8 @@ impl PubSub {
         count
     }
 
-    /// What `worker` has to send of messages that go together ([`Publication::goes_with`]): `send` gets the
-    /// receivers, and what they get.
+    /// Finds the receivers that `worker` has for messages that go together ([`Publication::goes_with`]), and
+    /// calls `send` with them and with what they get.
     pub(crate) fn deliver(
         &self,
         worker: usize,

@@ -20,7 +20,7 @@ use base::glob_parts::Parts;
 use base::hash::{Map, Set};
 use std::collections::BTreeMap;
 
-/// A bucket with so many patterns is avoided.
+/// A bucket with this many patterns is full: a new pattern goes to another if it can.
 const BUCKET_FULL: usize = 16;
 /// Prefixes and suffixes are looked at up to this length, so that there are not too many lengths.
 const END_BYTES_MAX: usize = 64;
@@ -35,7 +35,7 @@ pub(super) struct Patterns {
     suffixes: Side,
     inners: Side,
     loose: Bucket,
-    /// Every pattern has a number, in the order in which they come.
+    /// The number of the newest pattern; patterns are numbered in the order in which they come.
     last: u64,
 }
 

@@ -73,7 +73,7 @@ impl Space {
     }
 }
 
-/// Tables of which most has gone become small again.
+/// Makes a table small again when most of its entries have been removed.
 pub(super) fn give_room_back<K: Eq + std::hash::Hash, V>(table: &mut Map<K, V>) {
     const KEPT: usize = 64;
     if table.capacity() > KEPT && table.len() < table.capacity() / 8 {
@@ -84,7 +84,7 @@ pub(super) fn give_room_back<K: Eq + std::hash::Hash, V>(table: &mut Map<K, V>) 
 /// How many connections of each worker listen.
 #[derive(Default)]
 pub(super) struct Receivers {
-    /// (worker, connections), apart from the others because nearly always there is one.
+    /// (worker, connections). Apart from `more`, because nearly always there is one pair.
     first: (u32, u32),
     more: Vec<(u32, u32)>,
 }

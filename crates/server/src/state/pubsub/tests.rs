@@ -1,4 +1,4 @@
-//! The registry alone: who gets what, and that nothing is left of those who have gone.
+//! The registry without a server: who gets which message, and that nothing is left of clients that have gone.
 use super::*;
 
 fn conn(index: u32) -> ConnId {

@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 
 const FILE: &str = "/proc/self/oom_score_adj";
 
-/// Brings the kernel's score to what `next` says. Where both leave it alone nothing is read or written.
+/// Gives the kernel the score that `next` asks for. Where `next` and the setting in force both leave the
+/// score alone nothing is read or written.
 pub(crate) fn adjust(present: OomScore, next: &Config) -> io::Result<()> {
     if present == OomScore::No && next.oom_score == OomScore::No {
         return Ok(());

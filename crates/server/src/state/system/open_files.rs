@@ -19,8 +19,8 @@ fn reserved(config: &Config) -> u64 {
     RESERVED_MIN.max(FEW + listeners + config.worker_threads as u64 * PER_WORKER)
 }
 
-/// Makes room for `maxclients`, or makes `maxclients` fit; why a server cannot start, where not one client
-/// would.
+/// Raises the limit for `maxclients`, or lowers `maxclients` to what the limit allows. An error where there
+/// is not room for one client: the server cannot start then.
 pub fn make_room(config: &mut Config, log: &Log) -> Result<(), StartError> {
     let Err(reached) = raise(config) else { return Ok(()) };
     let needed = u64::from(config.maxclients) + reserved(config);
@@ -40,15 +40,15 @@ pub fn make_room(config: &mut Config, log: &Log) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Raises the limit so that `maxclients` clients fit. Where the system does not allow that: how many would
-/// fit.
+/// Raises the limit so that `maxclients` clients fit. Where the system does not allow that, the error is how
+/// many would fit.
 pub(crate) fn room_for(config: &Config) -> Result<(), u32> {
     let possible = |reached: u64| reached.saturating_sub(reserved(config)).max(1);
     raise(config).map_err(|reached| u32::try_from(possible(reached)).unwrap_or(u32::MAX))
 }
 
-/// Raises the limit to what this configuration needs. Where the system does not allow that: to which it was
-/// raised.
+/// Raises the limit to what this configuration needs. Where the system does not allow that, the error is the
+/// limit that was reached.
 fn raise(config: &Config) -> Result<(), u64> {
     let wanted = u64::from(config.maxclients) + reserved(config);
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return Ok(()) };

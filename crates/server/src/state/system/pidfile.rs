@@ -28,7 +28,7 @@ impl PidFile {
         }
     }
 
-    /// What is left of it is removed when a server in the background crashes.
+    /// Removes the file when a server in the background crashes.
     pub(crate) fn forget(config: &Config) {
         if config.daemonize {
             let _ = std::fs::remove_file(config.pidfile.as_deref().unwrap_or(Path::new(USUAL)));

@@ -104,8 +104,8 @@ impl Accepted {
         self.0.get(name).cloned().unwrap_or_else(|| default.into())
     }
 
-    /// Takes what `words` say if they have the shape; `present` is what they add to, where the setting is
-    /// repeated.
+    /// Keeps the value that `words` give if they have the shape; `present` is the value that they add to,
+    /// where the setting is repeated.
     pub(super) fn set(&mut self, setting: &Setting, present: &[u8], words: Words<'_>) -> Outcome {
         let Kind::Accepted { shape, promise, .. } = &setting.kind else { return Ok(()) };
         let value = shape.read(present, words)?;
@@ -131,7 +131,7 @@ impl Config {
 }
 
 impl Config {
-    /// The settings that were given and have no effect, below the reasons.
+    /// A line for each setting that was given and has no effect, below the reason of its group.
     pub fn without_effect(&self) -> Vec<String> {
         let of_group = |group: &'static Group| {
             let given = group.rows.iter().filter(|s| self.accepted.0.contains_key(s.name));

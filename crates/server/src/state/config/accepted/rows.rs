@@ -191,7 +191,7 @@ const OTHERWISE: &[Setting] = &[
     row("socket-mark-id", AtStart, int(0, u32::MAX as i64), "0").but("0", "sockets are not marked"),
 ];
 
-/// Those that only CONFIG GET with the exact name shows, not a pattern: Redis has them for its tests.
+/// Settings that CONFIG GET shows only for the exact name, not for a pattern: Redis has them for its tests.
 pub(in crate::state::config) const UNLISTED: &[Setting] = &[
     row("aof-disable-auto-gc", Anytime, Bool, "no"),
     row("cluster-ping-interval", Anytime, COUNT, "0"),
