@@ -144,7 +144,7 @@ impl Worker<'_> {
             return self.close_for_its_reply(id);
         }
         let Some(connection) = self.table.at(id) else { return };
-        note(connection, 0, self.executor.now(), self.executor.counters());
+        note(connection, 0, self.executor.steady(), self.executor.counters());
         self.send(id);
         self.again.push(id);
     }

@@ -164,6 +164,20 @@ fn a_client_that_does_not_read_is_owed_little_and_what_it_sends_meanwhile_runs_a
 }
 
 #[test]
+fn a_client_that_is_sent_a_long_reply_is_idle_since_its_last_piece() {
+    let (server, time) = start_at_noon(one_worker());
+    let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
+    // The times of clients are those of the steady clock, whatever the other one shows.
+    time.jump(3_600_000);
+    fill(&mut b);
+    let id = id_of(&mut a);
+    a.send(&request(&["SRANDMEMBER", "set", &format!("-{MANY}")]));
+    wait_until_paused(&mut b, &id);
+    time.advance(Duration::from_secs(3));
+    assert_eq!(listed(&mut b, &id, "idle"), 3);
+}
+
+#[test]
 fn a_client_that_has_sent_all_gets_all_of_its_reply_and_is_closed() {
     let server = start(one_worker());
     let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
