@@ -17,6 +17,9 @@
 //! (docs/decisions/sends-wait-for-the-poll.md). Long data is written at once, from the caller's buffer, where
 //! the caller agrees (`send_at_once`): it still lies in the cache, and its room is free for what follows.
 //!
+//! What is sent in turn (`send_in_turn`) is written by later polls, some connections at a time
+//! (`turn_queue`).
+//!
 //! Edges of writability are asked for only while something is queued: a Unix socket would raise one for every
 //! reply that its peer reads.
 //!
@@ -28,7 +31,8 @@ use crate::accept_pause::AcceptPause;
 use crate::alarm::Alarm;
 use crate::conn_table::{Life, Table};
 use crate::listener::Listener;
-use crate::send_queue::{Pool, SendQueue};
+use crate::send_queue::{Pool, SendQueue, try_send};
+use crate::turn_queue::TurnQueue;
 use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, socket};
 use base::Millis;
 use std::hint::cold_path;
@@ -70,6 +74,9 @@ struct Conn {
     /// Edges of writability are asked for: the kernel would take no more.
     is_blocked: bool,
     queue: SendQueue,
+    /// Bytes of the queue that wait for this connection's turn. More may wait before and behind them, and
+    /// leave with them.
+    in_turn_bytes: usize,
 }
 
 pub(crate) struct Epoll {
@@ -82,6 +89,7 @@ pub(crate) struct Epoll {
     accept_pause: AcceptPause,
     again: Vec<ConnId>,
     unsent: Vec<ConnId>,
+    in_turn: TurnQueue,
     dying: Vec<ConnId>,
     pool: Pool,
     events: Vec<libc::epoll_event>,
@@ -136,6 +144,7 @@ impl Epoll {
             accept_pause: AcceptPause::default(),
             again: Vec::new(),
             unsent: Vec::new(),
+            in_turn: TurnQueue::new(),
             dying: Vec::new(),
             pool: Pool::default(),
             events: Vec::with_capacity(EVENTS_MAX),
@@ -291,6 +300,20 @@ impl Epoll {
         self.unsent = unsent;
     }
 
+    /// Sends to connections whose turn it is.
+    #[inline(never)]
+    fn flush_in_turn(&mut self, events: &mut Vec<Event>) {
+        self.in_turn.begin();
+        while let Some(id) = self.in_turn.next() {
+            let Some(conn) = self.table.get_mut(id) else { continue };
+            self.in_turn.release(&mut conn.in_turn_bytes);
+            if !conn.is_blocked && !conn.queue.is_empty() {
+                self.flush(id, events);
+            }
+        }
+        self.in_turn.end();
+    }
+
     /// Writes what is queued as far as the kernel takes it.
     fn flush(&mut self, id: ConnId, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
@@ -372,6 +395,7 @@ impl Epoll {
         if conn.life != Life::Dying {
             conn.life = Life::Dying;
             conn.queue = SendQueue::default();
+            self.in_turn.release(&mut conn.in_turn_bytes);
             self.dying.push(id);
         }
     }
@@ -432,6 +456,7 @@ impl Engine for Epoll {
             is_unsent: false,
             is_blocked: false,
             queue: SendQueue::default(),
+            in_turn_bytes: 0,
         });
         if let Err(e) = self.control(libc::EPOLL_CTL_ADD, fd, READ_EDGES, token_of(id)) {
             self.table.remove(id);
@@ -445,10 +470,15 @@ impl Engine for Epoll {
         let pause_until = if self.accept_pause.is_on() { self.end_accept_pause(events) } else { None };
         self.table.reuse();
         self.flush_unsent(events);
+        if !self.in_turn.is_empty() {
+            cold_path();
+            self.flush_in_turn(events);
+        }
         if !(self.dying.is_empty() && self.again.is_empty()) {
             self.report_kept(events);
         }
-        let wait = if events.len() == before { wait.or_until(pause_until) } else { Wait::Not };
+        let is_idle = events.len() == before && self.in_turn.is_empty();
+        let wait = if is_idle { wait.or_until(pause_until) } else { Wait::Not };
         let count = self.wait(wait)?;
         for at in 0..count {
             let libc::epoll_event { events: edges, u64: token } = self.events[at];
@@ -521,6 +551,25 @@ impl Engine for Epoll {
         conn.queue.bytes()
     }
 
+    fn send_in_turn(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
+        let conn = self.table.get_mut(id).filter(|conn| conn.life == Life::Open && !conn.is_blocked);
+        let Some(conn) = conn.filter(|_| !data.is_empty()) else { return self.send(id, data) };
+        self.in_turn.add(id, &mut conn.in_turn_bytes, data.len());
+        conn.queue.gather(data, &mut self.pool);
+        conn.queue.bytes()
+    }
+
+    fn in_turn_bytes(&self) -> usize {
+        self.in_turn.bytes()
+    }
+
+    fn try_now(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        if !conn.is_blocked && conn.in_turn_bytes > 0 {
+            try_send(conn.fd.as_raw_fd(), &mut conn.queue, &mut self.pool);
+        }
+    }
+
     fn send_at_once(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
         if data.len() < SEND_AT_ONCE_BYTES {
             return self.send(id, data);
@@ -570,6 +619,9 @@ impl Engine for Epoll {
     }
 
     fn close(&mut self, id: ConnId, when: CloseWhen) {
+        if when == CloseWhen::Now {
+            self.try_now(id);
+        }
         let Some(conn) = self.table.get_mut(id) else { return };
         match when {
             CloseWhen::Now => self.kill(id),

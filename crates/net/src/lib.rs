@@ -13,6 +13,7 @@ mod socket;
 mod tests;
 mod tls;
 mod tls_engine;
+mod turn_queue;
 mod uring;
 mod waker;
 
@@ -183,6 +184,14 @@ pub trait Engine: Send {
     fn send_at_once(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
         self.send(id, data)
     }
+    /// As `send`, for what nobody waits for, such as messages to many: it leaves when the connection has its
+    /// turn, or with what `send` queues behind it. Each poll sends to some connections, those first that have
+    /// waited longest, and does not wait while there are more (`turn_queue`).
+    fn send_in_turn(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize;
+    /// Bytes of all connections that wait for their turn.
+    fn in_turn_bytes(&self) -> usize;
+    /// Hands what waits for this connection's turn to the kernel now, as far as it is taken at once.
+    fn try_now(&mut self, id: ConnId);
     /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try for the first
     /// time.
     fn unsent_bytes(&self, id: ConnId) -> usize;
@@ -208,7 +217,7 @@ pub trait Engine: Send {
 pub enum CloseWhen {
     /// Once all that is queued has left. Nothing is read any more.
     Flushed,
-    /// At once: what is queued is dropped.
+    /// At once: what is queued is dropped, but that the kernel is offered what waits for its turn.
     Now,
 }
 

@@ -5,8 +5,10 @@
 //! that does not read are gathered in few buffers. The first lies in the queue itself: nearly always it is
 //! the only one, and then no memory but the connection's own is touched. `Pool` keeps emptied buffers for the
 //! next sender.
+use crate::socket;
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::os::fd::RawFd;
 
 /// Data up to this size is copied behind what waits already.
 const COPY_BYTES_MAX: usize = 4 << 10;
@@ -50,6 +52,18 @@ impl SendQueue {
             self.first = std::mem::replace(data, pool.take());
         } else {
             self.push_behind(data, pool);
+        }
+    }
+
+    /// Takes what `data` holds and leaves it empty. While the kernel has none of what waits before it, little
+    /// is copied behind that, so that many messages to one client leave as one piece.
+    pub(crate) fn gather(&mut self, data: &mut Vec<u8>, pool: &mut Pool) {
+        let is_little = !self.is_empty() && self.first.len() + data.len() <= GATHER_BYTES;
+        if is_little && self.more.is_empty() {
+            self.bytes += data.len();
+            self.first.append(data);
+        } else {
+            self.push(data, pool);
         }
     }
 
@@ -104,6 +118,17 @@ impl SendQueue {
             self.head_sent -= self.first.len();
             let next = self.more.pop_front().unwrap_or_default();
             pool.put(std::mem::replace(&mut self.first, next));
+        }
+    }
+}
+
+/// Hands what is queued to the kernel as far as it takes that at once. What it refuses, for whatever reason,
+/// stays.
+pub(crate) fn try_send(fd: RawFd, queue: &mut SendQueue, pool: &mut Pool) {
+    while let Some(piece) = queue.first_piece() {
+        match socket::send(fd, piece) {
+            Ok(sent) if sent > 0 => queue.advance(sent, pool),
+            _ => return,
         }
     }
 }

@@ -416,7 +416,7 @@ impl<E: Engine> TlsEngine<E> {
 
     /// Encrypts and sends. Before the handshake is done it is kept.
     #[inline(never)]
-    fn send_secure(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
+    fn send_secure(&mut self, id: ConnId, data: &mut Vec<u8>, leave: Leave) -> usize {
         let Some(slot) = slot_of(&mut self.slots, id) else { return 0 };
         if slot.session.stage() == Stage::Handshake {
             cold_path();
@@ -430,7 +430,10 @@ impl<E: Engine> TlsEngine<E> {
             slot.session.seal(data, &mut self.sealed);
             data.clear();
         }
-        let unsent = self.inner.send_at_once(id, &mut self.sealed);
+        let unsent = match leave {
+            Leave::Soon => self.inner.send_at_once(id, &mut self.sealed),
+            Leave::InTurn => self.inner.send_in_turn(id, &mut self.sealed),
+        };
         if self.sealed.capacity() > KEPT_CAPACITY_MAX {
             cold_path();
             self.sealed = Vec::new();
@@ -454,6 +457,8 @@ impl<E: Engine> TlsEngine<E> {
                 self.inner.send(id, &mut self.sealed);
             }
             CloseWhen::Now if matches!(stage, Stage::Open | Stage::Ended) => {
+                self.inner.try_now(id);
+                let Some(slot) = slot_of(&mut self.slots, id) else { return };
                 slot.session.close_notify(&mut self.sealed);
                 self.inner.last_words(id, &self.sealed);
             }
@@ -462,6 +467,13 @@ impl<E: Engine> TlsEngine<E> {
         self.sealed.clear();
         self.inner.close(id, when);
     }
+}
+
+/// When what is encrypted leaves.
+#[derive(Clone, Copy)]
+enum Leave {
+    Soon,
+    InTurn,
 }
 
 /// The session of a connection, where it is known that there are some.
@@ -538,14 +550,29 @@ impl<E: Engine> Engine for TlsEngine<E> {
     fn send(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
         match self.slot(id) {
             None => self.inner.send(id, data),
-            Some(_) => self.send_secure(id, data),
+            Some(_) => self.send_secure(id, data, Leave::Soon),
         }
+    }
+
+    fn send_in_turn(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
+        match self.slot(id) {
+            None => self.inner.send_in_turn(id, data),
+            Some(_) => self.send_secure(id, data, Leave::InTurn),
+        }
+    }
+
+    fn in_turn_bytes(&self) -> usize {
+        self.inner.in_turn_bytes()
+    }
+
+    fn try_now(&mut self, id: ConnId) {
+        self.inner.try_now(id);
     }
 
     fn send_at_once(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
         match self.slot(id) {
             None => self.inner.send_at_once(id, data),
-            Some(_) => self.send_secure(id, data),
+            Some(_) => self.send_secure(id, data, Leave::Soon),
         }
     }
 

@@ -19,6 +19,10 @@ on_every_engine! {
     the_last_reply_before_a_close_waits_for_nothing_else
     large_transfers_both_ways_at_once
     drained_is_told_once_all_has_left
+    what_is_sent_in_turn_leaves_though_nothing_else_happens
+    a_request_is_told_of_while_many_wait_for_their_turn
+    what_waits_for_its_turn_leaves_with_what_is_sent_behind_it
+    what_waits_for_its_turn_is_offered_before_a_close
     a_half_closed_peer_gets_its_reply
     an_end_right_behind_the_bytes_is_told
     a_paused_connection_tells_nothing_until_resumed
@@ -338,4 +342,89 @@ fn listening_can_stop(mut rig: Rig) {
     assert!(TcpStream::connect(rig.address).is_err());
     client.write_all(b"still served").unwrap();
     rig.until_received(id, b"still served");
+}
+
+/// Clients, to each of which this text was sent in turn.
+fn crowd(rig: &mut Rig, count: usize, text: &[u8]) -> Vec<(TcpStream, ConnId)> {
+    let crowd: Vec<_> = (0..count).map(|_| rig.connect()).collect();
+    for (_, id) in &crowd {
+        let mut data = text.to_vec();
+        assert_eq!(rig.engine.send_in_turn(*id, &mut data), text.len());
+        assert!(data.is_empty());
+    }
+    assert_eq!(rig.engine.in_turn_bytes(), count * text.len());
+    crowd
+}
+
+fn what_is_sent_in_turn_leaves_though_nothing_else_happens(mut rig: Rig) {
+    let mut crowd = crowd(&mut rig, 300, b"one ");
+    let mut polls = 0;
+    while rig.engine.in_turn_bytes() > 0 {
+        // Whoever still waits gets both in one piece.
+        if polls == 0 {
+            for (_, id) in &crowd {
+                rig.engine.send_in_turn(*id, &mut b"two".to_vec());
+            }
+        }
+        // A poll that slept would never come back.
+        rig.engine.poll(Wait::Forever, &mut Vec::new()).unwrap();
+        polls += 1;
+    }
+    assert!(polls > 1, "there is more than one slice");
+    for (client, id) in &mut crowd {
+        assert_eq!(rig.replied(client, 7), b"one two");
+        assert_eq!(rig.engine.unsent_bytes(*id), 0);
+    }
+}
+
+fn a_request_is_told_of_while_many_wait_for_their_turn(mut rig: Rig) {
+    let (mut asker, asking) = rig.connect();
+    let mut crowd = crowd(&mut rig, 300, b"message");
+    asker.write_all(b"ask").unwrap();
+    let mut slices = 0;
+    while rig.engine.in_turn_bytes() > 0 {
+        rig.poll(LIMIT);
+        rig.receive_all();
+        slices += 1;
+        if rig.received(asking) == b"ask" {
+            // A reply does not queue up behind messages.
+            rig.inbox.clear();
+            rig.send(asking, b"answer");
+            rig.poll(LIMIT);
+            asker.set_nonblocking(true).unwrap();
+            let mut reply = [0; 6];
+            assert!(asker.read(&mut reply).is_ok_and(|read| read == 6), "after {slices} slices");
+            assert!(rig.engine.in_turn_bytes() > 0, "after {slices} slices");
+            break;
+        }
+    }
+    for (client, _) in &mut crowd {
+        assert_eq!(rig.replied(client, 7), b"message");
+    }
+}
+
+fn what_waits_for_its_turn_leaves_with_what_is_sent_behind_it(mut rig: Rig) {
+    let mut crowd = crowd(&mut rig, 100, b"message ");
+    let (client, id) = crowd.last_mut().unwrap();
+    rig.send(*id, b"reply");
+    assert_eq!(rig.replied(client, 13), b"message reply");
+    assert!(rig.engine.in_turn_bytes() > 0, "the others wait");
+    let id = *id;
+    rig.close(id, CloseWhen::Now);
+    rig.until("every turn", |rig| rig.engine.in_turn_bytes() == 0);
+}
+
+fn what_waits_for_its_turn_is_offered_before_a_close(mut rig: Rig) {
+    let mut crowd = crowd(&mut rig, 100, b"message");
+    for (at, (_, id)) in crowd.iter().enumerate() {
+        rig.close(*id, if at % 2 == 0 { CloseWhen::Now } else { CloseWhen::Flushed });
+    }
+    assert_eq!(rig.engine.in_turn_bytes(), 50 * 7);
+    rig.until("every Gone", |rig| rig.gone.len() == 100);
+    assert_eq!(rig.engine.in_turn_bytes(), 0);
+    for (client, _) in &mut crowd {
+        let mut all = Vec::new();
+        client.read_to_end(&mut all).unwrap();
+        assert_eq!(all, b"message");
+    }
 }

@@ -44,6 +44,9 @@ pub(super) struct Conn {
     /// Bytes of stash and chain.
     pub(super) unread_bytes: usize,
     pub(super) queue: SendQueue,
+    /// Bytes of the queue that wait for this connection's turn. More may wait before and behind them, and
+    /// leave with them.
+    pub(super) in_turn_bytes: usize,
 }
 
 impl Conn {
@@ -73,6 +76,7 @@ impl Conn {
             stash_read: 0,
             unread_bytes: 0,
             queue: SendQueue::default(),
+            in_turn_bytes: 0,
         }
     }
 

@@ -14,7 +14,8 @@
 //!   *patient*: it completes when there is room, and is not counted. A quick send after which there is more
 //!   to send, or which is so long that the kernel may not take all of it, is waited for: its rest would lie
 //!   until something else happens. A short one that finds the socket full, which is rare, makes the rest wait
-//!   for `QUICK_WAIT` at most.
+//!   for `QUICK_WAIT` at most. What is sent in turn is submitted by later polls, some connections at a time
+//!   (`turn_queue`).
 //!
 //! A connection is *open*; then *flushing*, when closed with something queued; then *dying*, when closed or
 //! failed: its operations are cancelled, and when the last has completed it leaves the table, its socket is
@@ -29,7 +30,8 @@ mod token;
 use crate::accept_pause::AcceptPause;
 use crate::conn_table::{Life, Table};
 use crate::listener::Listener;
-use crate::send_queue::{Pool, SendQueue};
+use crate::send_queue::{Pool, SendQueue, try_send};
+use crate::turn_queue::TurnQueue;
 use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, now, socket};
 use accept::Accepting;
 use base::Millis;
@@ -69,6 +71,7 @@ pub(crate) struct Uring {
     held: Vec<ConnId>,
     /// Connections for which data was queued since the last poll.
     unsent: Vec<ConnId>,
+    in_turn: TurnQueue,
     /// Connections whose receiving has ended and may be armed anew.
     idle: Vec<ConnId>,
     /// Connections without operations, of which the next poll tells `Gone`.
@@ -97,6 +100,7 @@ impl Uring {
             again: Vec::new(),
             held: Vec::new(),
             unsent: Vec::new(),
+            in_turn: TurnQueue::new(),
             idle: Vec::new(),
             dying: Vec::new(),
             quick_sends: 0,
@@ -145,6 +149,19 @@ impl Uring {
             }
         }
         self.unsent = unsent;
+    }
+
+    /// Starts to send to connections whose turn it is. What is being sent already goes on by itself.
+    #[inline(never)]
+    fn send_some_in_turn(&mut self) {
+        self.in_turn.begin();
+        while let Some(id) = self.in_turn.next() {
+            let Some(conn) = self.table.get_mut(id) else { continue };
+            self.in_turn.release(&mut conn.in_turn_bytes);
+            if !conn.is_sending && conn.life != Life::Dying {
+                self.start_send(id);
+            }
+        }
     }
 
     /// Reports connections that are gone, and those with something to read that has not been told of.
@@ -211,11 +228,13 @@ impl Uring {
         conn.sending_bytes = len;
         if !conn.is_blocked {
             self.quick_sends += 1;
-            self.awaits_sends |= len > QUICK_BYTES_MAX || len < conn.queue.bytes();
+            let is_last = conn.life == Life::Flushing;
+            self.awaits_sends |= len > QUICK_BYTES_MAX || len < conn.queue.bytes() || is_last;
         }
         // SAFETY: the piece is the queue's first buffer. A connection leaves the table only when `is_sending`
         // is false, that is after this entry's completion; the queue drops its first buffer only in
-        // `advance`, and appends to it only within its capacity, behind the piece.
+        // `advance`, and appends to it only within its capacity, behind the piece; `gather` and `try_send`,
+        // which may move or drop it, are not called while `is_sending` is true.
         unsafe { self.ring.push(entry.user_data(token.pack())) };
     }
 
@@ -278,6 +297,7 @@ impl Uring {
     fn kill(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life != Life::Dying) else { return };
         conn.life = Life::Dying;
+        self.in_turn.release(&mut conn.in_turn_bytes);
         self.buffers.clear(&mut conn.chain);
         conn.stash = Vec::new();
         let (receiving, watched) = (conn.is_receiving, conn.is_watched);
@@ -523,8 +543,16 @@ impl Engine for Uring {
         let pause_until = self.arm_listeners();
         self.arm_idle();
         self.send_unsent();
+        let has_turns = !self.in_turn.is_empty();
+        if has_turns {
+            self.send_some_in_turn();
+        }
         self.report_kept(events);
-        let wait = if events.len() == before { wait.or_until(pause_until) } else { Wait::Not };
+        let wait = if events.len() == before && self.in_turn.is_empty() {
+            wait.or_until(pause_until)
+        } else {
+            Wait::Not
+        };
         let quick = (self.quick_sends > 0).then_some(QUICK_WAIT);
         let (want, timeout) = match wait {
             Wait::Not => (0, None),
@@ -534,6 +562,9 @@ impl Engine for Uring {
             Wait::Forever => (self.wanted_completions(), quick),
         };
         self.ring.enter(want, timeout)?;
+        if has_turns {
+            self.in_turn.end();
+        }
         self.take_completions(events);
         Ok(())
     }
@@ -585,6 +616,25 @@ impl Engine for Uring {
         conn.queue.bytes()
     }
 
+    fn send_in_turn(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
+        let conn = self.table.get_mut(id).filter(|conn| conn.life == Life::Open && !conn.is_sending);
+        let Some(conn) = conn.filter(|_| !data.is_empty()) else { return self.send(id, data) };
+        self.in_turn.add(id, &mut conn.in_turn_bytes, data.len());
+        conn.queue.gather(data, &mut self.pool);
+        conn.queue.bytes()
+    }
+
+    fn in_turn_bytes(&self) -> usize {
+        self.in_turn.bytes()
+    }
+
+    fn try_now(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        if !conn.is_sending && conn.in_turn_bytes > 0 {
+            try_send(conn.fd.as_raw_fd(), &mut conn.queue, &mut self.pool);
+        }
+    }
+
     fn unsent_bytes(&self, id: ConnId) -> usize {
         self.table.get(id).filter(|conn| conn.life != Life::Dying).map_or(0, |conn| conn.queue.bytes())
     }
@@ -616,6 +666,9 @@ impl Engine for Uring {
     }
 
     fn close(&mut self, id: ConnId, when: CloseWhen) {
+        if when == CloseWhen::Now {
+            self.try_now(id);
+        }
         let Some(conn) = self.table.get_mut(id) else { return };
         match when {
             CloseWhen::Now => self.kill(id),

@@ -8,7 +8,8 @@
 //!
 //! A worker may be slower than all others that have something for its clients: messages, invalidations, lines
 //! of MONITOR. A mailbox that holds much of these is *congested*, and whoever would make more of them waits
-//! as long as there is one (`dispatch`).
+//! as long as there is one (`dispatch`). So is one whose mail comes to much when all have it who are to get
+//! it, with what the worker has not offered the kernel yet.
 use crate::core::session::Unblock;
 use crate::core::tracking::Invalidation;
 use crate::state::pubsub::Publication;
@@ -20,6 +21,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// From so many bytes on a mailbox is congested, until it holds half of that.
 const CONGESTED_BYTES: usize = 8 << 20;
+/// The same for bytes that are owed to all of its clients together: as many as one subscriber may be owed by
+/// default. The more it is, the more messages leave together.
+const CONGESTED_OWED_BYTES: usize = 32 << 20;
+/// Fewer bytes that wait in the engine are no news.
+const WAITING_BYTES_MIN: usize = 1 << 20;
 /// How many bytes are taken out at a time, so that they are sent before the next ones are looked at.
 const TAKEN_BYTES: usize = 1 << 20;
 
@@ -58,6 +64,15 @@ impl Message {
             _ => 0,
         }
     }
+
+    /// About how many bytes clients get of it all together, where these may be many.
+    fn owed_bytes(&self) -> usize {
+        match self {
+            Message::Published(publication) => publication.owed_bytes(),
+            Message::Invalidated(invalidation) => invalidation.owed_bytes(),
+            _ => self.bytes(),
+        }
+    }
 }
 
 /// One worker's mailbox: what other threads want it to do, and the means to wake it.
@@ -77,7 +92,31 @@ struct Inbox {
     messages: VecDeque<Message>,
     /// The sum of `Message::bytes` over them, by which congestion is judged.
     bytes: usize,
+    /// The sum of `Message::owed_bytes` over them.
+    owed_bytes: usize,
+    /// What the worker has delivered and not offered the kernel, when it told that last.
+    waiting_bytes: usize,
     is_congested: bool,
+}
+
+impl Inbox {
+    /// Counts the mailbox among those that are congested, or no longer.
+    fn judge(&mut self, congested: &AtomicUsize) {
+        let owed_bytes = self.owed_bytes.saturating_add(self.waiting_bytes);
+        let (bytes_max, owed_max) = match self.is_congested {
+            true => (CONGESTED_BYTES / 2, CONGESTED_OWED_BYTES / 2),
+            false => (CONGESTED_BYTES - 1, CONGESTED_OWED_BYTES - 1),
+        };
+        let is_congested = self.bytes > bytes_max || owed_bytes > owed_max;
+        if is_congested != self.is_congested {
+            cold_path();
+            self.is_congested = is_congested;
+            match is_congested {
+                true => congested.fetch_add(1, Ordering::Relaxed),
+                false => congested.fetch_sub(1, Ordering::Relaxed),
+            };
+        }
+    }
 }
 
 impl Mailbox {
@@ -102,12 +141,26 @@ impl Mailbox {
     fn leave(&self, message: Message) {
         let mut inbox = self.inbox();
         inbox.bytes += message.bytes();
+        inbox.owed_bytes = inbox.owed_bytes.saturating_add(message.owed_bytes());
         inbox.messages.push_back(message);
         self.has_mail.store(true, Ordering::Release);
-        if inbox.bytes >= CONGESTED_BYTES && !std::mem::replace(&mut inbox.is_congested, true) {
-            cold_path();
-            self.congested.fetch_add(1, Ordering::Relaxed);
+        if !inbox.is_congested {
+            inbox.judge(&self.congested);
         }
+    }
+
+    /// The worker whose box this is has delivered what it has taken out, and so many bytes of what it has
+    /// delivered were not offered to the kernel yet: only then less is owed to clients. To be called after
+    /// [`Mailboxes::take`], and from then on as long as it returns true.
+    pub(crate) fn note_waiting(&self, bytes: usize, was_much: bool) -> bool {
+        let is_much = bytes >= WAITING_BYTES_MIN;
+        if is_much || was_much || self.congested.load(Ordering::Relaxed) > 0 {
+            cold_path();
+            let mut inbox = self.inbox();
+            inbox.waiting_bytes = if is_much { bytes } else { 0 };
+            inbox.judge(&self.congested);
+        }
+        is_much
     }
 
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
@@ -176,23 +229,21 @@ impl Mailboxes {
         }
     }
 
-    /// Moves the messages that have come to the worker whose box this is; what is much in parts.
+    /// Moves the messages that have come to the worker whose box this is; what is much in parts. They count
+    /// until [`Mailbox::note_waiting`] is called.
     pub(crate) fn take(&self, worker: usize, into: &mut Vec<Message>) {
         let mailbox = &self.boxes[worker];
         let mut inbox = mailbox.inbox();
-        let mut taken_bytes = 0;
+        let (mut taken_bytes, mut owed_bytes) = (0, 0usize);
         while taken_bytes < TAKEN_BYTES
             && let Some(message) = inbox.messages.pop_front()
         {
             taken_bytes += message.bytes();
+            owed_bytes = owed_bytes.saturating_add(message.owed_bytes());
             into.push(message);
         }
         inbox.bytes -= taken_bytes;
-        if inbox.is_congested && inbox.bytes <= CONGESTED_BYTES / 2 {
-            cold_path();
-            inbox.is_congested = false;
-            self.congested.fetch_sub(1, Ordering::Relaxed);
-        }
+        inbox.owed_bytes = inbox.owed_bytes.saturating_sub(owed_bytes);
         if inbox.messages.is_empty() {
             inbox.messages.shrink_to(MESSAGES_KEPT);
             mailbox.has_mail.store(false, Ordering::Release);
@@ -240,9 +291,27 @@ mod tests {
                 while boxes[1].has_mail() {
                     boxes.take(1, &mut taken);
                 }
+                assert!(boxes.is_congested(), "it is not known whether they were delivered");
                 assert_eq!(taken.len(), count);
+                assert!(!boxes[1].note_waiting(0, false));
                 assert!(!boxes.is_congested(), "all was taken");
             }
         }
+    }
+
+    #[test]
+    fn what_waits_for_the_kernel_congests_a_mailbox_until_half_of_it_has_left() {
+        let engine = net::open(EngineKind::Epoll).unwrap().engine;
+        let boxes = Mailboxes::new(std::iter::once(engine.waker()));
+        let much = boxes[0].note_waiting(CONGESTED_OWED_BYTES - 1, false);
+        assert!(much && !boxes.is_congested());
+        boxes[0].note_waiting(CONGESTED_OWED_BYTES, much);
+        assert!(boxes.is_congested());
+        boxes[0].note_waiting(CONGESTED_OWED_BYTES / 2 + 1, much);
+        assert!(boxes.is_congested());
+        boxes[0].note_waiting(CONGESTED_OWED_BYTES / 2, much);
+        assert!(!boxes.is_congested());
+        boxes[0].note_waiting(CONGESTED_OWED_BYTES, much);
+        assert!(!boxes[0].note_waiting(0, much) && !boxes.is_congested());
     }
 }

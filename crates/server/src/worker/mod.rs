@@ -105,6 +105,8 @@ pub(crate) struct Worker<'s> {
     push_room: Vec<u8>,
     /// Messages of other threads; empty but while they are read.
     mail: Vec<Message>,
+    /// Much of what was delivered waited for its turn to be sent when that was looked at last.
+    has_much_waiting: bool,
     /// Subscriptions of clients that have gone, to be ended.
     leaving: Vec<Leaving>,
     cron: Cron,
@@ -139,6 +141,7 @@ impl<'s> Worker<'s> {
             reply: Reply::new(resp::Protocol::Resp2),
             push_room: Vec::new(),
             mail: Vec::new(),
+            has_much_waiting: false,
             leaving: Vec::new(),
             cron: Cron::default(),
             expire_due: None,
@@ -196,6 +199,10 @@ impl<'s> Worker<'s> {
 
     /// Handles what was left from before a poll, then what the poll has brought.
     fn handle(&mut self, events: &mut Vec<Event>) {
+        if self.has_much_waiting {
+            cold_path();
+            self.note_waiting();
+        }
         self.look_at_sent();
         self.relieve_clients();
         self.take_up_all();
@@ -259,6 +266,12 @@ impl<'s> Worker<'s> {
         }
         drop(messages);
         self.mail = mail;
+        self.note_waiting();
+    }
+
+    /// Tells how much of what was delivered waits for its turn to be sent.
+    fn note_waiting(&mut self) {
+        self.has_much_waiting = self.mailbox.note_waiting(self.engine.in_turn_bytes(), self.has_much_waiting);
     }
 
     /// Receives what waits for a connection into the batch.

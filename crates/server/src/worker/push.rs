@@ -1,6 +1,8 @@
 //! What a client is sent that it did not ask for at this moment: messages of the channels that it listens to,
 //! and the lines of MONITOR. All of it goes one way, behind whatever the client is owed: replies that have
-//! not left, and the rest of a reply that is being written in pieces.
+//! not left, and the rest of a reply that is being written in pieces. Nobody waits for it as for a reply, and
+//! there may be thousands to send it to: so it leaves in turn, some connections at each poll
+//! (`Engine::send_in_turn`).
 //!
 //! A client that does not read is not paused for that, because pausing stops only what it asks for. It is
 //! closed when it is over the limits of its class (`client-output-buffer-limit`): over the hard one at once,
@@ -35,21 +37,27 @@ impl Worker<'_> {
         }
         count_sent(&connection.session.record, self.executor.counters(), bytes.len());
         self.push_room.extend_from_slice(bytes);
-        let unsent_bytes = self.engine.send(id, &mut self.push_room);
+        let unsent_bytes = self.engine.send_in_turn(id, &mut self.push_room);
         if unsent_bytes >= self.executor.output_bound().look_bytes() {
             cold_path();
             self.look_at_pushed(id, unsent_bytes);
         }
     }
 
-    /// Closes a client at once if it is owed more than its hard limit. The other limits are looked at after
-    /// the next poll, when it is known what has been sent.
+    /// Closes a client at once if it is owed more than its hard limit, though the kernel was offered what
+    /// waits for its turn. The other limits are looked at after the next poll.
     #[cold]
     fn look_at_pushed(&mut self, id: ConnId, owed_bytes: usize) {
         let Some(connection) = self.table.at(id) else { return };
         let record = &connection.session.record;
-        if owed_bytes as u64 >= self.executor.output_bound().least(self.server, record).0 {
-            return self.close_for_its_output(id, owed_bytes);
+        let bytes_max = self.executor.output_bound().least(self.server, record).0;
+        if owed_bytes as u64 >= bytes_max {
+            let before = self.engine.unsent_bytes(id);
+            self.engine.try_now(id);
+            let owed_bytes = owed_bytes - before + self.engine.unsent_bytes(id);
+            if owed_bytes as u64 >= bytes_max {
+                return self.close_for_its_output(id, owed_bytes);
+            }
         }
         self.look_later(id);
     }

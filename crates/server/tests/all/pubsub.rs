@@ -328,3 +328,78 @@ fn messages_that_come_while_a_long_reply_is_written_come_behind_it() {
     }
     reader.expect(&pushed(&message("c", "m")));
 }
+
+/// Clients that listen to c.
+fn listeners(server: &Running, count: usize) -> Vec<Client> {
+    let mut listeners: Vec<Client> = (0..count).map(|_| Client::connect(server)).collect();
+    for client in &mut listeners {
+        client.check("SUBSCRIBE c", &confirmed("subscribe", "c", 1));
+    }
+    listeners
+}
+
+/// Publishers go on before a message has left to all of its receivers, and messages join others that wait.
+#[test]
+fn publishers_that_run_ahead_of_many_receivers_leave_every_order_as_it_is() {
+    for io_engine in engines() {
+        let server = start(Config { worker_threads: 2, io_engine, ..config() });
+        let mut listeners = listeners(&server, 60);
+        std::thread::scope(|scope| {
+            for publisher in 0..3 {
+                let mut client = Client::connect(&server);
+                scope.spawn(move || {
+                    (0..200).for_each(|n| client.check(&format!("PUBLISH c {publisher}-{n}"), ":60\r\n"));
+                });
+            }
+        });
+        let orders: Vec<Vec<String>> =
+            listeners.iter_mut().map(|client| (0..600).map(|_| client.raw_reply()).collect()).collect();
+        assert!(orders.iter().all(|order| *order == orders[0]), "one order for all");
+        for publisher in 0..3 {
+            let own = orders[0].iter().filter(|text| text.contains(&format!("\n{publisher}-")));
+            let expected = (0..200).map(|n| message("c", &format!("{publisher}-{n}")));
+            assert!(own.eq(expected.collect::<Vec<_>>().iter()), "its own order");
+        }
+    }
+}
+
+/// Each message is more to all receivers together than may be owed to them before publishers are held back.
+#[test]
+fn publishers_that_are_held_back_go_on_and_others_are_served_meanwhile() {
+    const RECEIVERS: usize = 20;
+    for io_engine in engines() {
+        let limit = OutputLimit { hard_bytes: 0, soft_bytes: 0, soft_s: 0 };
+        let server = start(Config { worker_threads: 2, io_engine, ..limited(limit) });
+        let text = "x".repeat(2 << 20);
+        let expected = &message("c", &text);
+        let mut listeners = listeners(&server, RECEIVERS);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let (mut client, wire) = (Client::connect(&server), request(&["PUBLISH", "c", &text]));
+                scope.spawn(move || {
+                    client.send(&wire.repeat(3));
+                    client.expect(&format!(":{RECEIVERS}\r\n").repeat(3));
+                });
+            }
+            for client in &mut listeners {
+                scope.spawn(move || (0..6).for_each(|_| client.expect(expected)));
+            }
+            let mut other = Client::connect(&server);
+            (0..100).for_each(|_| other.check("PING", "+PONG\r\n"));
+        });
+    }
+}
+
+#[test]
+fn a_message_reaches_those_who_are_killed_behind_it() {
+    for io_engine in engines() {
+        let server = start(Config { worker_threads: 1, io_engine, ..config() });
+        let mut listeners = listeners(&server, 60);
+        let mut publisher = Client::connect(&server);
+        publisher.send(b"PUBLISH c bye\r\nCLIENT KILL TYPE pubsub\r\n");
+        publisher.expect(":60\r\n:60\r\n");
+        for client in &mut listeners {
+            assert_eq!(client.rest(), message("c", "bye"));
+        }
+    }
+}

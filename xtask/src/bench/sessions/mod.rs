@@ -1,11 +1,13 @@
-//! Server CPU of what happens between clients: PUBLISH to a thousand who listen, PUBLISH where a thousand
-//! patterns are subscribed to of which one matches, transactions of five commands, and elements handed over
-//! to clients that wait for them. The servers take turns, and a turn ends when everything has arrived; what
+//! Server CPU of what happens between clients: PUBLISH to a thousand who listen, one after the other and as a
+//! stream, PUBLISH where a thousand patterns are subscribed to of which one matches, transactions of five
+//! commands, and elements handed over to clients that wait for them. Also how long others wait while messages
+//! go to thousands (`waits`). The servers take turns, and a turn ends when everything has arrived; what
 //! counts is the median over the turns, and the median of the ratios within rounds.
 mod audience;
 mod hand_over;
 mod publish;
 mod transactions;
+mod waits;
 
 use super::Options;
 use super::anysize::median;
@@ -33,8 +35,9 @@ struct Case {
     connect: fn(u16) -> Result<Box<dyn Talk>, String>,
 }
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     Case { name: "publish-1000", unit: "PUBLISH", count: 64, connect: publish::to_many },
+    Case { name: "publish-stream", unit: "PUBLISH", count: 256, connect: publish::stream_to_many },
     Case { name: "publish-patterns", unit: "PUBLISH", count: 8000, connect: publish::by_pattern },
     Case { name: "exec-5", unit: "transaction", count: 4000, connect: transactions::connect },
     Case { name: "hand-over", unit: "element", count: 4000, connect: hand_over::connect },
@@ -51,6 +54,9 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
             let rounds = options.rounds.unwrap_or(ROUNDS);
             compare(&servers, case, depth, rounds)?;
         }
+    }
+    if options.names.is_empty() || options.names.iter().any(|name| name == waits::NAME) {
+        servers.iter().try_for_each(|server| waits::measure(server, options.rounds.unwrap_or(ROUNDS)))?;
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
 //! PUBLISH of a short text to a thousand clients of one channel, and to one client of a thousand patterns.
+//! The next one is published when all have got the one before, or, as a stream, when the server has answered.
 use super::audience::Audience;
 use super::{TEXT, Talk, array, connect, failed, read};
 use crate::bench::client::append_request;
@@ -8,7 +9,7 @@ use std::net::TcpStream;
 const LISTENERS: usize = 1000;
 const PATTERNS: usize = 1000;
 
-struct Channel {
+pub(super) struct Channel {
     publisher: TcpStream,
     audience: Audience,
     name: &'static str,
@@ -18,8 +19,17 @@ struct Channel {
 }
 
 pub(super) fn to_many(port: u16) -> Result<Box<dyn Talk>, String> {
+    Ok(Box::new(listeners(port, LISTENERS)?))
+}
+
+pub(super) fn stream_to_many(port: u16) -> Result<Box<dyn Talk>, String> {
+    Ok(Box::new(Stream(listeners(port, LISTENERS)?)))
+}
+
+/// Clients that listen to one channel.
+pub(super) fn listeners(port: u16, count: usize) -> Result<Channel, String> {
     let words = ["SUBSCRIBE".into(), "news".into()];
-    Ok(Box::new(open(port, LISTENERS, &words, &["message", "news"]).map_err(|e| failed(&e))?))
+    open(port, count, &words, &["message", "news"]).map_err(|e| failed(&e))
 }
 
 pub(super) fn by_pattern(port: u16) -> Result<Box<dyn Talk>, String> {
@@ -63,13 +73,39 @@ impl Talk for Channel {
     }
 }
 
+/// A publisher that waits for replies only, while its audience reads.
+struct Stream(Channel);
+
+impl Talk for Stream {
+    fn take_turn(&mut self, count: usize, depth: usize) -> Result<usize, String> {
+        let count = count / depth * depth;
+        let Channel { publisher, audience, name, message, reply } = &mut self.0;
+        let wire = requests(name, depth);
+        let bytes = message.len() * count * audience.members.len();
+        std::thread::scope(|scope| {
+            let reading = scope.spawn(|| audience.read(bytes, |_, _| Ok(())));
+            for _ in 0..count / depth {
+                publisher.write_all(&wire).map_err(|e| failed(&e))?;
+                read(publisher, reply.len() * depth).map_err(|e| failed(&e))?;
+            }
+            let read = reading.join().map_err(|_| "bench: the clients that listen have ended")?;
+            read.map_err(|e| failed(&e)).map(|()| count)
+        })
+    }
+}
+
+fn requests(channel: &str, depth: usize) -> Vec<u8> {
+    let mut wire = Vec::new();
+    for _ in 0..depth {
+        append_request(&mut wire, &[b"PUBLISH", channel.as_bytes(), &TEXT]);
+    }
+    wire
+}
+
 impl Channel {
-    fn publish(&mut self, depth: usize) -> io::Result<()> {
-        let mut wire = Vec::new();
-        for _ in 0..depth {
-            append_request(&mut wire, &[b"PUBLISH", self.name.as_bytes(), &TEXT]);
-        }
-        self.publisher.write_all(&wire)?;
+    /// Comes back when all have got what was published.
+    pub(super) fn publish(&mut self, depth: usize) -> io::Result<()> {
+        self.publisher.write_all(&requests(self.name, depth))?;
         let bytes = self.message.len() * depth * self.audience.members.len();
         self.audience.read(bytes, |_, _| Ok(()))?;
         read(&mut self.publisher, self.reply.len() * depth)

@@ -2,6 +2,8 @@
 use super::ABOUT;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::mailbox::Message;
+use crate::core::modes::Modes;
+use crate::core::session::After;
 use crate::state::pubsub::Topic;
 use command::{Access, Acl, Arg, Arity, Doc, Done, Flags, KeySpec};
 use std::sync::Arc;
@@ -57,5 +59,9 @@ fn publish_to(call: &mut ServerCall<'_>, topic: Topic) -> Done {
         mailboxes.post(worker, Message::Published(Arc::clone(publication)));
     });
     call.reply.int(receivers as i64);
+    if mailboxes.is_congested() && !call.session.modes.has(Modes::EXECUTING) {
+        // What follows in this pipeline waits until some of it has been sent.
+        call.session.after = After::Yield;
+    }
     Ok(())
 }

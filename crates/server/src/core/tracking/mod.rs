@@ -51,6 +51,13 @@ impl Invalidation {
         let keys = self.keys.as_ref().map_or(0, |keys| keys.len());
         OWN_BYTES + keys + self.clients.len() * size_of::<u64>()
     }
+
+    /// About how many bytes its clients get together.
+    pub(crate) fn owed_bytes(&self) -> usize {
+        const HEADERS_BYTES: usize = 32;
+        let keys = self.keys.as_ref().map_or(0, |keys| keys.len());
+        self.clients.len() * (HEADERS_BYTES + keys)
+    }
 }
 
 /// Who changed a key, if it is a client that tracks keys.

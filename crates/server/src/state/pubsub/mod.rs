@@ -70,6 +70,8 @@ pub(crate) struct Publication {
     patterns: Vec<Name>,
     /// The last subscription, by number, that gets the message; later ones do not.
     last: u64,
+    /// How many receive it on each worker that has receivers, on average.
+    receivers: usize,
 }
 
 impl Publication {
@@ -77,6 +79,13 @@ impl Publication {
     pub(crate) fn bytes(&self) -> usize {
         const OWN_BYTES: usize = 128;
         OWN_BYTES + self.message.len() + self.text.len() + self.patterns.len() * size_of::<Name>()
+    }
+
+    /// About how many bytes the receivers of one worker get together.
+    pub(crate) fn owed_bytes(&self) -> usize {
+        const HEADERS_BYTES: usize = 32;
+        let own_bytes = self.text.len().max(HEADERS_BYTES + self.channel.len() + self.message.len());
+        self.receivers.saturating_mul(own_bytes)
     }
 }
 
@@ -208,7 +217,9 @@ impl PubSub {
             count += u64::from(receivers);
             workers[worker] = true;
         }
+        let hearing = workers.iter().filter(|hears| **hears).count().max(1);
         let publication = Arc::new(Publication {
+            receivers: (count as usize).div_ceil(hearing),
             topic,
             channel: listed.map_or_else(|| channel.into(), |(name, _)| Arc::clone(name)),
             message: if matching.is_empty() { Vec::new() } else { message.to_vec() },
