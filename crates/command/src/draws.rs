@@ -8,7 +8,7 @@ use crate::Call;
 use base::random::Random;
 use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
-use store::{Key, Snapshot};
+use store::{Key, Snapshot, ValueRef};
 
 /// A command makes so many draws itself, unless these fill a piece of the reply before.
 const DRAWS_AT_ONCE: u64 = 1000;
@@ -31,7 +31,7 @@ pub(crate) fn leave<F>(
     held_bytes: usize,
     draw: F,
 ) where
-    F: FnMut(&Snapshot, &mut Random, &mut Reply) + Send + 'static,
+    F: FnMut(ValueRef<'_>, &mut Random, &mut Reply) + Send + 'static,
 {
     if left == 0 || call.reply.is_full() {
         return;
@@ -52,11 +52,11 @@ struct Draws<F> {
 
 impl<F> Remainder for Draws<F>
 where
-    F: FnMut(&Snapshot, &mut Random, &mut Reply) + Send,
+    F: FnMut(ValueRef<'_>, &mut Random, &mut Reply) + Send,
 {
     fn write(&mut self, reply: &mut Reply, enough: Enough) -> ControlFlow<()> {
         for _ in 0..self.left.min(enough.elements.max(1)) {
-            (self.draw)(&self.value, &mut self.random, reply);
+            (self.draw)(self.value.value(), &mut self.random, reply);
             self.left -= 1;
             if reply.out.len() >= enough.bytes || reply.is_full() {
                 break;

@@ -36,6 +36,10 @@ impl Flags {
     /// It runs at once where others are queued after MULTI. Clients are not told.
     pub const NEVER_QUEUED: Flags = Flags(1 << 20);
 
+    /// It is refused as writes are while the data cannot be saved, so that those who watch the server notice.
+    /// Clients are not told.
+    pub const TELLS_HEALTH: Flags = Flags(1 << 21);
+
     /// Names as COMMAND INFO sends them, in its order.
     pub const NAMES: &[(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),

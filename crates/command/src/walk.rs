@@ -12,7 +12,7 @@
 use crate::Call;
 use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
-use store::{Key, Snapshot};
+use store::{Key, Snapshot, ValueRef};
 
 /// A command writes so many elements itself, which takes some hundred microseconds. Builds with checks stop
 /// much sooner, so that every test of these commands also tests the rest of the reply.
@@ -68,7 +68,7 @@ impl Share {
 /// Leaves `left` elements for later. `step` writes a share of them, and goes on where it stopped.
 pub(crate) fn leave<F>(call: &mut Call<'_, '_>, key: &Key<'_>, left: u64, step: F)
 where
-    F: FnMut(&Snapshot, &mut Reply, &mut Share) + Send + 'static,
+    F: FnMut(ValueRef<'_>, &mut Reply, &mut Share) + Send + 'static,
 {
     leave_with(call, key, (left, 0), step);
 }
@@ -76,7 +76,7 @@ where
 /// As [`leave`], where `step` has allocated `held_bytes`.
 pub(crate) fn leave_with<F>(call: &mut Call<'_, '_>, key: &Key<'_>, (left, held_bytes): (u64, usize), step: F)
 where
-    F: FnMut(&Snapshot, &mut Reply, &mut Share) + Send + 'static,
+    F: FnMut(ValueRef<'_>, &mut Reply, &mut Share) + Send + 'static,
 {
     if left == 0 || call.reply.is_full() {
         return;
@@ -95,12 +95,12 @@ struct Rest<F> {
 
 impl<F> Remainder for Rest<F>
 where
-    F: FnMut(&Snapshot, &mut Reply, &mut Share) + Send,
+    F: FnMut(ValueRef<'_>, &mut Reply, &mut Share) + Send,
 {
     fn write(&mut self, reply: &mut Reply, enough: Enough) -> ControlFlow<()> {
         let elements = enough.elements.max(1).saturating_mul(STEPS_AN_ELEMENT);
         let mut share = Share::new(self.left.min(elements), enough.bytes);
-        (self.step)(&self.value, reply, &mut share);
+        (self.step)(self.value.value(), reply, &mut share);
         let written = share.written();
         assert!(written > 0, "{} elements are left of a value that does not change", self.left);
         self.left -= written;

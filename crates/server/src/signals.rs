@@ -1,4 +1,5 @@
-//! SIGTERM and SIGINT end the server as SHUTDOWN NOSAVE would.
+//! SIGTERM and SIGINT end the server as SHUTDOWN would, with the words that `shutdown-on-sigterm` and
+//! `shutdown-on-sigint` have.
 //!
 //! Signals are blocked in every thread and waited for by one, so that no code ever runs inside a signal
 //! handler. A second SIGINT ends the process at once.
@@ -35,7 +36,7 @@ impl Signals {
                 Signal::SIGINT | Signal::SIGTERM => {
                     interrupts += usize::from(signal == Signal::SIGINT);
                     server.log().warning(&format!("Received {signal} scheduling shutdown..."));
-                    server.stop(0);
+                    server.stop_by(signal);
                 }
                 _ => {}
             }

@@ -4,6 +4,7 @@ use crate::commands::families::FAMILIES;
 use crate::core::key_events::{KeyEvents, KeyListener};
 use crate::core::mailbox::{Mailboxes, Message};
 use crate::core::notify::Notifier;
+use crate::core::persistence::{self, save_to_end};
 use crate::core::registry::Registry;
 use crate::core::server::{Ending, InForce, Server, Stats};
 use crate::core::tracking::Tracking;
@@ -20,6 +21,7 @@ use crate::state::gate::Gates;
 use crate::state::listening::{self, Listening};
 use crate::state::memory_pressure::MemoryPressure;
 use crate::state::pause::Pause;
+use crate::state::persistence::{LOADING, Persistence};
 use crate::state::pubsub::PubSub;
 use crate::state::replication::ReplicationId;
 use crate::state::start_error::StartError;
@@ -29,10 +31,11 @@ use crate::worker::Worker;
 use crate::{Clock, Config, ConfigError, Log, OomScore, Source};
 use base::hash::Seed;
 use net::{Engine, EngineKind, Listener, Opened, Peer};
+use nix::sys::signal::Signal;
 use std::cell::OnceCell;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use store::{Keyspace, KeyspaceOptions};
 
@@ -72,6 +75,21 @@ impl Stopper {
         self.0.stop(exit_status);
     }
 
+    /// As the settings want it for this signal. The server goes on if it was to save and cannot.
+    pub(crate) fn stop_by(&self, signal: Signal) {
+        let server = &*self.0;
+        let config = server.config();
+        let how = match signal {
+            Signal::SIGINT => config.snapshots.on_interrupt,
+            _ => config.snapshots.on_terminate,
+        };
+        let all = server.gates.enter_alone();
+        if save_to_end(server, server.clock.now(), (how.saves, how.is_forced)) {
+            server.stop(0);
+        }
+        drop(all);
+    }
+
     pub(crate) fn log(&self) -> &Log {
         &self.0.log
     }
@@ -85,6 +103,20 @@ impl Running {
 
     pub fn log(&self) -> &Log {
         &self.server.log
+    }
+
+    /// Loads the data, while clients are told that it is being loaded, and says then that it is ready.
+    pub fn load(&self) -> Result<(), StartError> {
+        if let Err(why) = persistence::load(&self.server) {
+            if self.server.is_stopping() {
+                return Ok(());
+            }
+            self.server.log.warning(&why);
+            self.server.stop(1);
+            return Err(StartError(why));
+        }
+        announce(&self.server, &self.server.listening.all());
+        Ok(())
     }
 
     /// From here on the server does all the time, at random, what it otherwise does rarely (`DEBUG
@@ -124,6 +156,7 @@ impl Running {
         }
         self.server.restless.end();
         self.server.listening.clear();
+        self.server.persistence.end();
         self.server.background.end();
         if let Some(background) = self.background.take() {
             let _ = background.join();
@@ -140,13 +173,16 @@ impl Drop for Running {
     }
 }
 
-/// Opens the sockets, starts the workers and returns. Why a server does not start is also logged.
+/// Opens the sockets, starts the workers, loads the data and returns. Why a server does not start is also
+/// logged.
 pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartError> {
-    start_when(config, clock, log, |_| {})
+    let running = start_when(config, clock, log, |_| {})?;
+    running.load()?;
+    Ok(running)
 }
 
-/// Starts a server as [`start`] does, and calls `is_bound` once it has its addresses, before any client is
-/// served.
+/// Starts a server that has to load its data yet ([`Running::load`]), and calls `is_bound` once it has its
+/// addresses, before any client is served.
 pub fn start_when(
     config: Config,
     clock: Clock,
@@ -176,13 +212,14 @@ pub fn start_when(
         background: Some(thread),
     };
     let listeners = server.listening.all();
+    // Nobody sees the data before it is loaded.
+    server.persistence.refuse(LOADING, true);
     for (index, mut engine) in engines.into_iter().enumerate() {
         for listener in &listeners {
             engine.listen(Arc::clone(listener)).map_err(|e| cannot("listen", &e))?;
         }
         running.workers.push(spawn(&server, index, engine).map_err(|e| cannot("start a worker", &e))?);
     }
-    announce(&server, &listeners);
     if let Some(seed) = restless::seed_of_environment(&server) {
         running.make_restless(seed);
     }
@@ -247,12 +284,7 @@ fn share(
         .map_err(|why| StartError(format!("rename-command: {why}")))?;
     let passwords = Passwords::new(std::array::from_fn(|i| random[52 + i]));
     let accounts = accounts(&config, registry.catalog(), passwords, &log)?;
-    let mut keyspace = Keyspace::new(KeyspaceOptions {
-        shard_bits: config.shard_bits,
-        databases: config.databases,
-        seed: Seed::new(word(0), word(1)),
-    });
-    keyspace.go_by(config.store.eviction.policy);
+    let mut keyspace = keyspace(&config, Seed::new(word(0), word(1)));
     let mailboxes = Arc::new(Mailboxes::new(engines.iter().map(|engine| engine.waker())));
     let pubsub = Arc::new(PubSub::new(mailboxes.len()));
     let notifier = Notifier::new(Arc::clone(&pubsub), Arc::clone(&mailboxes));
@@ -260,7 +292,9 @@ fn share(
     let key_events = Arc::new(KeyEvents::new(keyspace.shards(), notifier, tracking));
     keyspace.listen(Box::new(KeyListener(Arc::clone(&key_events))));
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
-    let server = Arc::new(Server {
+    let server = Arc::new_cyclic(|this| Server {
+        this: Weak::clone(this),
+        persistence: Persistence::new(clock.now()),
         counters: AllCounters(mailboxes.iter().map(|_| Counters::new(registry.count())).collect()),
         gates: Gates::new(mailboxes.len()),
         started: clock.moment(Moment::NONE),
@@ -300,6 +334,13 @@ fn share(
     server.notify_of(published(server.config().notify));
     restless::serve(&server);
     Ok((server, engines))
+}
+
+fn keyspace(config: &Config, seed: Seed) -> Keyspace {
+    let Config { shard_bits, databases, .. } = *config;
+    let keyspace = Keyspace::new(KeyspaceOptions { shard_bits, databases, seed });
+    keyspace.go_by(config.store.eviction.policy);
+    keyspace
 }
 
 /// The users with whom the server starts: those of the file that `aclfile` names, or of the configuration's

@@ -4,10 +4,13 @@
 //! written meanwhile. A value inside is copied, which is some hundred bytes. So taking one costs about a
 //! lookup. It holds on to the value: memory of a key that is deleted meanwhile is free when the last snapshot
 //! of it has gone.
+//!
+//! [`Frozen`](crate::Frozen) is the same for all keys at once.
+use crate::keyspace::seeds::Seeds;
 use crate::keyspace::shard::{is_heavy, value_bytes};
 use crate::keyspace::view::Taken;
 use crate::kind::Kind;
-use crate::value::{Value, string_value};
+use crate::value::{Parts, Value, string_value};
 use crate::{Hash, Key, List, Set, Stream, View, ZSet};
 use base::hash::Seed;
 use base::{Item, Millis};
@@ -21,44 +24,67 @@ pub struct Snapshot {
     now: Millis,
 }
 
-impl Snapshot {
-    /// The set; None where the value is of another type.
-    pub fn set(&self) -> Option<Set<'_>> {
-        let (meta, inline, outside) = self.value.parts();
-        Set::of(meta, inline, outside, &self.seed).ok()
+/// A value that nobody changes while it is borrowed.
+#[derive(Clone, Copy)]
+pub struct ValueRef<'v> {
+    parts: Parts<'v>,
+    seed: &'v Seed,
+    now: Millis,
+}
+
+impl<'v> ValueRef<'v> {
+    /// `seed` is the one that its elements are hashed with.
+    pub(crate) fn new(parts: Parts<'v>, seed: &'v Seed, now: Millis) -> ValueRef<'v> {
+        ValueRef { parts, seed, now }
     }
 
-    /// The hash; None where the value is of another type. Fields that were past their deadline at that moment
-    /// are absent, and the others do not expire.
-    pub fn hash(&self) -> Option<Hash<'_>> {
-        let (meta, inline, outside) = self.value.parts();
-        Hash::of((meta, inline, outside), &self.seed, self.now).ok()
+    /// What type it is of.
+    pub fn kind(&self) -> Kind {
+        self.parts.0.shape().kind()
+    }
+
+    /// The set; None where the value is of another type.
+    pub fn set(&self) -> Option<Set<'v>> {
+        let (meta, inline, outside) = self.parts;
+        Set::of(meta, inline, outside, self.seed).ok()
+    }
+
+    /// The hash; None where the value is of another type. Fields that were past their deadline when the
+    /// snapshot was taken are absent, and the others do not expire.
+    pub fn hash(&self) -> Option<Hash<'v>> {
+        Hash::of(self.parts, self.seed, self.now).ok()
     }
 
     /// The sorted set; None where the value is of another type.
-    pub fn zset(&self) -> Option<ZSet<'_>> {
-        let (meta, inline, outside) = self.value.parts();
-        ZSet::of((meta, inline, outside), &self.seed).ok()
+    pub fn zset(&self) -> Option<ZSet<'v>> {
+        ZSet::of(self.parts, self.seed).ok()
     }
 
     /// The list; None where the value is of another type.
-    pub fn list(&self) -> Option<List<'_>> {
-        let (meta, inline, outside) = self.value.parts();
+    pub fn list(&self) -> Option<List<'v>> {
+        let (meta, inline, outside) = self.parts;
         List::of(meta, inline, outside).ok()
     }
 
     /// The stream; None where the value is of another type.
-    pub fn stream(&self) -> Option<&Stream> {
-        match self.value.outside().map(|value| &**value) {
+    pub fn stream(&self) -> Option<&'v Stream> {
+        match self.parts.2 {
             Some(Value::Stream(stream)) => Some(stream),
             _ => None,
         }
     }
 
     /// The string; None where the value is of another type.
-    pub fn string(&self) -> Option<Item<'_>> {
-        let (meta, inline, outside) = self.value.parts();
+    pub fn string(&self) -> Option<Item<'v>> {
+        let (meta, inline, outside) = self.parts;
         string_value(meta, inline, outside).ok()
+    }
+}
+
+impl Snapshot {
+    /// The value, to read.
+    pub fn value(&self) -> ValueRef<'_> {
+        ValueRef::new(self.value.parts(), &self.seed, self.now)
     }
 
     /// About how many bytes the value takes.
@@ -90,11 +116,18 @@ impl View<'_> {
     pub fn snapshot(&mut self, key: &Key<'_>) -> Option<Snapshot> {
         let (seeds, now) = (self.seeds(), self.now());
         let value = self.copy(key)?;
-        let seed = match value.kind() {
-            Kind::Hash => seeds.fields,
-            Kind::ZSet => seeds.scores,
-            Kind::Set | Kind::String | Kind::List | Kind::Stream => seeds.members,
-        };
+        let seed = *seeds.of_elements(value.kind());
         Some(Snapshot { value, seed, now })
+    }
+}
+
+impl Seeds {
+    /// The seed that elements of values of this type are hashed with, if they are.
+    pub(crate) fn of_elements(&self, kind: Kind) -> &Seed {
+        match kind {
+            Kind::Hash => &self.fields,
+            Kind::ZSet => &self.scores,
+            Kind::Set | Kind::String | Kind::List | Kind::Stream => &self.members,
+        }
     }
 }

@@ -128,6 +128,10 @@ fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
         pid_file.remove(running.log());
         return fail(&format!("Cannot wait for signals: {error}"));
     }
+    if running.load().is_err() {
+        pid_file.remove(running.log());
+        return ExitCode::FAILURE;
+    }
     supervisor.ready(running.log());
     let status = running.wait_then(|log| {
         supervisor.stopping(log);

@@ -32,7 +32,8 @@ impl Spec {
 
     /// Sardine, as this program.
     pub(crate) fn sardine(program: &Path, threads: usize, more: &str) -> Result<Spec, String> {
-        let text = format!("sardine={} --port {{port}} --worker-threads {threads} {more}", program.display());
+        let text =
+            format!("sardine={} --save --port {{port}} --worker-threads {threads} {more}", program.display());
         Spec::named(&text)
     }
 

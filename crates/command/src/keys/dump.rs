@@ -78,7 +78,7 @@ fn dump(call: &mut Call<'_, '_>) -> Done {
     };
     let settings = call.view.settings();
     let form = Form { version: rdb::VERSION_WRITTEN, compresses: settings.rdb_compresses };
-    call.reply.bulk(&rdb::dump(&snapshot, settings, form));
+    call.reply.bulk(&rdb::dump(snapshot.value(), settings, form));
     Ok(())
 }
 

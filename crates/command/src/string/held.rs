@@ -73,7 +73,7 @@ impl Remainder for Strings {
     fn write(&mut self, reply: &mut Reply, enough: Enough) -> ControlFlow<()> {
         let end = self.strings.len().min(self.next.saturating_add(enough.elements.max(1) as usize));
         for string in &self.strings[self.next..end] {
-            match string.as_ref().and_then(Snapshot::string) {
+            match string.as_ref().and_then(|string| string.value().string()) {
                 Some(item) => reply.item(item),
                 None => reply.null(),
             }

@@ -62,7 +62,7 @@ impl Type {
             20 => Type::SetListpack,
             21 => Type::Stream3,
             // Redis's test versions wrote other hashes under this number.
-            22 if version >= super::VERSION_VALKEY => Type::TimedHashValkey,
+            22 if version >= super::version::VERSION_VALKEY => Type::TimedHashValkey,
             24 => Type::TimedHash,
             25 => Type::TimedHashListpack,
             _ => return None,

@@ -3,10 +3,10 @@
 //! The key holds nothing yet, and its shard is locked. A value is built as a command would build it, element
 //! by element: so nothing depends on what its header announces, and an element that is there twice is
 //! noticed. Where a value cannot be read to its end, what was built of it is removed.
-use super::Broken;
 use super::kind::Type;
 use super::load_stream;
 use super::read::Reader;
+use super::source::Broken;
 use super::source::Source;
 use base::text::I64Text;
 use base::{Item, Millis, double};
@@ -20,22 +20,28 @@ use store::{End, Expiry, Form, HashMut, Key, Lifetime, ListMut, SetMut, View, ZS
 /// The latest deadline that a field may have: 46 bits, as in Redis.
 const DEADLINE_MAX: u64 = (1 << 46) - 1;
 
+/// What was loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loaded {
+    Value,
+    /// A collection without elements, which leaves no key. Only a stream may be empty.
+    Nothing,
+}
+
 /// Puts a value of this type under `key`, where there is none.
 pub(crate) fn load(
     view: &mut View<'_>,
     key: &Key<'_>,
     kind: Type,
     reader: &mut Reader<impl Source>,
-) -> Result<(), Broken> {
+) -> Result<Loaded, Broken> {
     let loaded = match kind {
         Type::String => load_string(view, key, reader),
         Type::Stream | Type::Stream2 | Type::Stream3 => load_stream::load(view, key, kind, reader),
         _ => load_collection(view, key, kind, reader),
     };
     match loaded {
-        // A collection without elements leaves no key; only a stream may be empty.
-        Ok(()) if !view.exists(key) => reader.broken("the value has no elements"),
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(if view.exists(key) { Loaded::Value } else { Loaded::Nothing }),
         Err(broken) => {
             view.remove(key);
             Err(broken)

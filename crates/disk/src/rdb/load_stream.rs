@@ -15,10 +15,10 @@
 //! ```
 //!
 //! An id is two lengths, except where the picture says 16 bytes: those have the highest byte first.
-use super::Broken;
 use super::kind::Type;
 use super::load::in_block;
 use super::read::Reader;
+use super::source::Broken;
 use super::source::Source;
 use base::{Item, Millis};
 use pack::classic;

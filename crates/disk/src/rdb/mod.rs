@@ -1,4 +1,4 @@
-//! Values in the format of Redis's dump files.
+//! Redis's dump files, and the values in them.
 //!
 //! ```text
 //! value   = | type: u8 | what the type says |
@@ -14,43 +14,40 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `version.rs` | the versions of the format |
 //! | `kind.rs` | the types of values, and which version each came with |
 //! | `source.rs`, `read.rs` | lengths, strings and numbers, read from bytes that may be anything |
 //! | `load.rs`, `load_stream.rs` | values, put under a key |
 //! | `write.rs` | lengths, strings and numbers, written |
 //! | `save.rs`, `save_stream.rs` | values of a snapshot, in the types that the version has |
 //! | `payload.rs` | what DUMP replies and RESTORE takes |
+//! | `file.rs` | what a file consists of |
+//! | `save_file.rs` | files, written from frozen data |
+//! | `load_file.rs`, `skip.rs` | files, cut into batches of keys that threads load side by side |
+//! | `checksum.rs` | the checksum of files and payloads |
 //!
 //! Versions: 9 is Redis 5 and 6, 10 is 7.0, 11 is 7.2, 12 is 7.4 and 8; Valkey goes on from 80. What is read
 //! comes from anybody: every length is checked before it is believed, memory is taken in proportion to what
 //! has arrived, and what cannot be read leaves nothing behind.
+mod checksum;
+mod file;
 mod kind;
 mod load;
+mod load_file;
 mod load_stream;
 mod payload;
 mod read;
 mod save;
+mod save_file;
 mod save_stream;
+mod skip;
 mod source;
+mod version;
 mod write;
 
+pub use load_file::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece};
 pub use payload::{PayloadError, check, dump, restore, seal};
 pub use save::Form;
-
-/// The version that is written where nobody asks for another: redis-server 7.0 reads it, and all later ones.
-pub const VERSION_WRITTEN: u16 = 10;
-/// The version in which fields of hashes have deadlines.
-const VERSION_TIMED_FIELDS: u16 = 12;
-/// The versions that Valkey counts for itself begin here.
-const VERSION_VALKEY: u16 = 80;
-/// The newest version that is read.
-pub const VERSION_MAX: u16 = 80;
-
-/// Bytes that are no value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// What is wrong.
-    pub what: &'static str,
-    /// At which byte.
-    pub at: u64,
-}
+pub use save_file::{About, FileForm, Output, SaveError, save_file};
+pub use source::Broken;
+pub use version::{VERSION_MAX, VERSION_WRITTEN, VERSION_WRITTEN_MAX};

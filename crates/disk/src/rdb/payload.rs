@@ -1,16 +1,15 @@
 //! What DUMP replies and RESTORE takes: a value, the version of the format, a checksum.
+use super::checksum::checksum;
 use super::kind::Type;
-use super::load::load;
+use super::load::{Loaded, load};
 use super::read::{LengthsMax, Reader};
 use super::save::{Form, save};
+use super::source::Broken;
 use super::source::Slice;
+use super::version::VERSION_MAX;
 use super::write::Writer;
-use super::{Broken, VERSION_MAX};
-use crc::{Crc, Table};
-use store::{Key, Settings, Snapshot, View};
+use store::{Key, Settings, ValueRef, View};
 
-/// The checksum of dump files: Jones' polynomial, bits reversed, from 0.
-static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&crc::CRC_64_REDIS);
 /// The bytes of the version and the checksum, behind the value.
 const FOOTER_BYTES: usize = 10;
 
@@ -24,17 +23,17 @@ pub enum PayloadError {
 }
 
 /// The payload of a value.
-pub fn dump(snapshot: &Snapshot, settings: &Settings, form: Form) -> Vec<u8> {
+pub fn dump(value: ValueRef<'_>, settings: &Settings, form: Form) -> Vec<u8> {
     let mut out = Vec::new();
-    let version = save(&mut Writer::new(&mut out, form), snapshot, settings);
+    let version = save(&mut Writer::new(&mut out, form), value, settings);
     seal(out, version)
 }
 
 /// Makes a payload of a type and a value: appends the version and the checksum.
 pub fn seal(mut value: Vec<u8>, version: u16) -> Vec<u8> {
     value.extend_from_slice(&version.to_le_bytes());
-    let checksum = CHECKSUM.checksum(&value);
-    value.extend_from_slice(&checksum.to_le_bytes());
+    let sum = checksum(&value);
+    value.extend_from_slice(&sum.to_le_bytes());
     value
 }
 
@@ -42,9 +41,9 @@ pub fn seal(mut value: Vec<u8>, version: u16) -> Vec<u8> {
 pub fn check(payload: &[u8]) -> Result<(&[u8], u16), PayloadError> {
     let (value, footer) =
         payload.len().checked_sub(FOOTER_BYTES).map(|at| payload.split_at(at)).ok_or(PayloadError::Footer)?;
-    let (version, checksum) = footer.split_at(2);
+    let (version, sum) = footer.split_at(2);
     let version = u16::from_le_bytes([version[0], version[1]]);
-    let is_whole = CHECKSUM.checksum(&payload[..value.len() + 2]).to_le_bytes() == checksum;
+    let is_whole = checksum(&payload[..value.len() + 2]).to_le_bytes() == sum;
     if version > VERSION_MAX || !is_whole { Err(PayloadError::Footer) } else { Ok((value, version)) }
 }
 
@@ -62,5 +61,8 @@ fn read(view: &mut View<'_>, key: &Key<'_>, reader: &mut Reader<Slice<'_>>) -> R
         return reader.broken("the value is of a type that is not known");
     };
     // What may come behind the value is not looked at, as in Redis.
-    load(view, key, kind, reader)
+    match load(view, key, kind, reader)? {
+        Loaded::Value => Ok(()),
+        Loaded::Nothing => reader.broken("the value has no elements"),
+    }
 }

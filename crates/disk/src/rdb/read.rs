@@ -1,5 +1,5 @@
 //! Lengths, strings and numbers, read from a source.
-use super::Broken;
+use super::source::Broken;
 use super::source::Source;
 use base::text::I64Text;
 use pack::lzf;
@@ -138,6 +138,27 @@ impl<S: Source> Reader<S> {
             253 => None,
             len => base::double::parse_f64(self.source.take(u64::from(len))?),
         })
+    }
+
+    /// Passes over so many bytes.
+    #[inline]
+    pub(crate) fn skip(&mut self, len: u64) -> Result<(), Broken> {
+        self.source.take(len).map(drop)
+    }
+
+    /// Passes over a string without decompressing it.
+    pub(crate) fn skip_string(&mut self) -> Result<(), Broken> {
+        match self.head()? {
+            Length::Plain(len) => self.skip(len),
+            Length::Encoded(INT_8) => self.skip(1),
+            Length::Encoded(INT_16) => self.skip(2),
+            Length::Encoded(INT_32) => self.skip(4),
+            Length::Encoded(COMPRESSED) => {
+                let (compressed_len, _) = (self.length()?, self.length()?);
+                self.skip(compressed_len)
+            }
+            Length::Encoded(_) => self.broken("a string is of no encoding"),
+        }
     }
 
     fn decompress(&mut self, len_max: u64) -> Result<(), Broken> {

@@ -1,8 +1,9 @@
 //! Values of snapshots, written in the types that a version of the format has. A value that Redis would keep
 //! in one block (a listpack or an intset) is written as one, because that is shorter once it is compressed,
 //! and Redis loads it more quickly.
+use super::save_stream;
+use super::version::VERSION_TIMED_FIELDS;
 use super::write::Writer;
-use super::{VERSION_TIMED_FIELDS, save_stream};
 use crate::rdb::kind::Type;
 use base::double::F64Text;
 use base::text::I64Text;
@@ -10,7 +11,7 @@ use base::{Item, Millis};
 use pack::classic::int_set;
 use pack::classic::listpack::{ListpackWriter, entry_bytes};
 use std::ops::ControlFlow;
-use store::{Deadline, End, Hash, List, Set, Settings, Snapshot, ZSet};
+use store::{Deadline, End, Hash, List, Set, Settings, ValueRef, ZSet};
 
 /// How values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,27 +28,23 @@ const VERSION_SET_LISTPACK: u16 = 11;
 pub(crate) const NODE_BYTES_MAX: u64 = 8192;
 
 /// Writes the type and the value. Returns the version that has to be known to read it.
-pub(crate) fn save(writer: &mut Writer<'_>, snapshot: &Snapshot, settings: &Settings) -> u16 {
+pub(crate) fn save(writer: &mut Writer<'_>, value: ValueRef<'_>, settings: &Settings) -> u16 {
     let version = writer.form.version;
-    if let Some(text) = snapshot.string() {
-        put_type(writer, Type::String);
+    if let Some(text) = value.string() {
+        writer.put_type(Type::String);
         writer.item(text);
-    } else if let Some(list) = snapshot.list() {
+    } else if let Some(list) = value.list() {
         save_list(writer, &list);
-    } else if let Some(set) = snapshot.set() {
+    } else if let Some(set) = value.set() {
         save_set(writer, &set, settings);
-    } else if let Some(zset) = snapshot.zset() {
+    } else if let Some(zset) = value.zset() {
         save_zset(writer, &zset, settings);
-    } else if let Some(hash) = snapshot.hash() {
+    } else if let Some(hash) = value.hash() {
         return save_hash(writer, &hash, settings).max(version);
-    } else if let Some(stream) = snapshot.stream() {
+    } else if let Some(stream) = value.stream() {
         save_stream::save(writer, stream);
     }
     version
-}
-
-pub(crate) fn put_type(writer: &mut Writer<'_>, kind: Type) {
-    writer.bytes(&[kind as u8]);
 }
 
 /// Cuts a list into nodes. The pass that counts the nodes and the pass that writes them get the same ones.
@@ -88,7 +85,7 @@ fn save_list(writer: &mut Writer<'_>, list: &List<'_>) {
     const PACKED: u64 = 2;
     let (mut nodes, mut count) = (Nodes::default(), 0);
     visit_list(list, &mut |item| count += u64::from(nodes.step(item) != Step::Joins));
-    put_type(writer, Type::ListListpacks);
+    writer.put_type(Type::ListListpacks);
     writer.length(count);
     let (mut nodes, mut node) = (Nodes::default(), ListpackWriter::default());
     let close = |writer: &mut Writer<'_>, node: &mut ListpackWriter| {
@@ -140,7 +137,7 @@ impl Small {
 fn save_set(writer: &mut Writer<'_>, set: &Set<'_>, settings: &Settings) {
     let limits = settings.set;
     if let Some(ints) = ints(set, limits.intset_entries) {
-        put_type(writer, Type::SetInts);
+        writer.put_type(Type::SetInts);
         return writer.string(&int_set::written(&ints));
     }
     let mut small = Small::of(set.len(), limits.listpack_entries, limits.listpack_value_bytes);
@@ -149,11 +146,11 @@ fn save_set(writer: &mut Writer<'_>, set: &Set<'_>, settings: &Settings) {
         if small.is_small {
             let mut block = ListpackWriter::default();
             set.for_each(&mut |member| block.push(member));
-            put_type(writer, Type::SetListpack);
+            writer.put_type(Type::SetListpack);
             return writer.string(block.finish());
         }
     }
-    put_type(writer, Type::Set);
+    writer.put_type(Type::Set);
     writer.length(set.len());
     set.for_each(&mut |member| writer.item(member));
 }
@@ -185,7 +182,7 @@ fn save_zset(writer: &mut Writer<'_>, zset: &ZSet<'_>, settings: &Settings) {
         zset.visit(0, End::Tail, &mut |entry| small.look(entry.member.len()));
     }
     if !small.is_small {
-        put_type(writer, Type::ZSet);
+        writer.put_type(Type::ZSet);
         writer.length(zset.len());
         // From the highest score on: Redis puts what it loads into a skiplist, fastest in this order.
         let mut member = Vec::new();
@@ -206,7 +203,7 @@ fn save_zset(writer: &mut Writer<'_>, zset: &ZSet<'_>, settings: &Settings) {
         block.push(Item::Bytes(digits.format(entry.score)));
         ControlFlow::Continue(())
     });
-    put_type(writer, Type::ZSetListpack);
+    writer.put_type(Type::ZSetListpack);
     writer.string(block.finish());
 }
 
@@ -234,10 +231,10 @@ fn save_hash(writer: &mut Writer<'_>, hash: &Hash<'_>, settings: &Settings) -> u
             block.push(field);
             block.push(value);
         });
-        put_type(writer, Type::HashListpack);
+        writer.put_type(Type::HashListpack);
         writer.string(block.finish());
     } else {
-        put_type(writer, Type::Hash);
+        writer.put_type(Type::Hash);
         writer.length(len);
         hash.for_each(&mut |field, value| {
             writer.item(field);
@@ -250,12 +247,12 @@ fn save_hash(writer: &mut Writer<'_>, hash: &Hash<'_>, settings: &Settings) -> u
 /// Writes a hash with deadlines: `len` fields, as one block if `is_small`; `least` is the earliest deadline.
 fn save_timed(writer: &mut Writer<'_>, hash: &Hash<'_>, (len, is_small, least): (u64, bool, Millis)) {
     if is_small {
-        put_type(writer, Type::TimedHashListpack);
+        writer.put_type(Type::TimedHashListpack);
         writer.millis(least.0);
         let block = timed_block(hash);
         return writer.string(&block);
     }
-    put_type(writer, Type::TimedHash);
+    writer.put_type(Type::TimedHash);
     writer.millis(least.0);
     writer.length(len);
     hash.for_each_timed(&mut |field, value, deadline| {

@@ -1,7 +1,7 @@
 //! Streams, written in the layout that `load_stream.rs` shows.
 use super::kind::Type;
 use super::load_stream::{SAME_FIELDS, UNKNOWN};
-use super::save::{NODE_BYTES_MAX, put_type};
+use super::save::NODE_BYTES_MAX;
 use super::write::Writer;
 use base::Item;
 use pack::classic::listpack::ListpackWriter;
@@ -14,7 +14,7 @@ const NODE_ENTRIES_MAX: usize = 100;
 
 pub(super) fn save(writer: &mut Writer<'_>, stream: &Stream) {
     let has_active = writer.form.version >= VERSION_ACTIVE_TIMES;
-    put_type(writer, if has_active { Type::Stream3 } else { Type::Stream2 });
+    writer.put_type(if has_active { Type::Stream3 } else { Type::Stream2 });
     save_entries(writer, stream);
     writer.length(stream.len());
     save_id(writer, stream.last_id());

@@ -1,5 +1,15 @@
 //! Where bytes come from.
-use super::Broken;
+use super::checksum::Sum;
+use std::io::{self, Read};
+
+/// Bytes that are no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// What is wrong.
+    pub what: &'static str,
+    /// At which byte.
+    pub at: u64,
+}
 
 /// Bytes one after another.
 pub(crate) trait Source {
@@ -13,15 +23,23 @@ pub(crate) trait Source {
 pub(crate) struct Slice<'b> {
     bytes: &'b [u8],
     at: usize,
+    /// The offset of the first of them.
+    first: u64,
 }
 
 impl<'b> Slice<'b> {
     pub(crate) fn new(bytes: &'b [u8]) -> Slice<'b> {
-        Slice { bytes, at: 0 }
+        Slice::part(bytes, 0)
+    }
+
+    /// Bytes that stand at offset `first` of what they are a part of.
+    pub(crate) fn part(bytes: &'b [u8], first: u64) -> Slice<'b> {
+        Slice { bytes, at: 0, first }
     }
 }
 
 impl Source for Slice<'_> {
+    #[inline]
     fn take(&mut self, len: u64) -> Result<&[u8], Broken> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let taken = usize::try_from(len).ok().and_then(|len| rest.get(..len));
@@ -31,6 +49,107 @@ impl Source for Slice<'_> {
     }
 
     fn at(&self) -> u64 {
-        self.at as u64
+        self.first + self.at as u64
+    }
+}
+
+/// How many bytes are read at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// A source whose bytes come from a file, or anything else that can be read. It holds what was read and not
+/// taken, and sums up what was taken.
+pub(crate) struct Stream<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// What is before this place in the buffer was taken.
+    at: usize,
+    /// What is before this place is in the sum.
+    summed: usize,
+    /// The offset of the first byte of the buffer.
+    first: u64,
+    /// The sum of all that was taken; None where nobody wants it.
+    sum: Option<Sum>,
+    has_ended: bool,
+    /// Why nothing more could be read.
+    pub(crate) error: Option<io::Error>,
+}
+
+impl<R: Read> Stream<R> {
+    pub(crate) fn new(input: R) -> Stream<R> {
+        let (buffer, sum) = (Vec::new(), Some(Sum::new()));
+        Stream { input, buffer, at: 0, summed: 0, first: 0, sum, has_ended: false, error: None }
+    }
+
+    /// The checksum of all that was taken; None where it was not wanted.
+    pub(crate) fn sum(&mut self) -> Option<u64> {
+        self.add_up();
+        self.sum.as_ref().map(Sum::value)
+    }
+
+    /// Nobody will ask for the sum.
+    pub(crate) fn stop_summing(&mut self) {
+        self.sum = None;
+    }
+
+    fn add_up(&mut self) {
+        if let Some(sum) = &mut self.sum {
+            sum.add(&self.buffer[self.summed..self.at]);
+        }
+        self.summed = self.at;
+    }
+
+    /// Reads until so many bytes wait to be taken, or there are no more.
+    pub(crate) fn fill(&mut self, waiting: usize) {
+        while self.waiting().len() < waiting && self.read_more() {}
+    }
+
+    /// What was read and not taken.
+    pub(crate) fn waiting(&self) -> &[u8] {
+        &self.buffer[self.at..]
+    }
+
+    /// Reads a chunk; false if nothing came.
+    fn read_more(&mut self) -> bool {
+        if self.has_ended {
+            return false;
+        }
+        if self.at > 0 {
+            self.add_up();
+            self.first += self.at as u64;
+            self.buffer.drain(..self.at);
+            (self.at, self.summed) = (0, 0);
+        }
+        // What a length announces takes no memory before it has arrived.
+        let chunk = self.input.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut self.buffer);
+        match chunk {
+            Ok(0) => self.has_ended = true,
+            Ok(_) => {}
+            Err(error) => {
+                self.has_ended = true;
+                self.error = Some(error);
+            }
+        }
+        !self.has_ended
+    }
+}
+
+impl<R: Read> Source for Stream<R> {
+    fn take(&mut self, len: u64) -> Result<&[u8], Broken> {
+        let wanted = usize::try_from(len).unwrap_or(usize::MAX);
+        if self.waiting().len() < wanted {
+            self.fill(wanted);
+        }
+        if self.waiting().len() < wanted {
+            return Err(Broken {
+                what: "the file ends too early",
+                at: self.first + self.buffer.len() as u64,
+            });
+        }
+        self.at += wanted;
+        Ok(&self.buffer[self.at - wanted..self.at])
+    }
+
+    fn at(&self) -> u64 {
+        self.first + self.at as u64
     }
 }

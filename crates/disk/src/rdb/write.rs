@@ -1,18 +1,37 @@
-//! Lengths, strings and numbers, written behind one another.
+//! Lengths, strings and numbers, written behind one another: all into memory, or through it to a sink.
+use super::kind::Type;
 use super::save::Form;
 use base::Item;
 use base::text::parse_i64;
 use pack::lzf::Compressor;
+use std::ops::ControlFlow;
 
 /// Shorter strings are not compressed.
 const COMPRESSED_BYTES_MIN: usize = 21;
 /// The longest text of an integer of 32 bits.
 const INT_TEXT_BYTES_MAX: usize = 11;
 
+/// Takes what was written.
+pub(crate) trait Sink {
+    /// Breaks off if it can take no more. It keeps the reason, for whoever owns the sink.
+    fn take(&mut self, bytes: &[u8]) -> ControlFlow<()>;
+}
+
+/// How many bytes are gathered for a sink.
+const GATHERED_BYTES: usize = 128 << 10;
+
 /// Writes what values are made of.
 pub(crate) struct Writer<'o> {
     out: &'o mut Vec<u8>,
+    /// Where `out` goes when it has grown to [`GATHERED_BYTES`].
+    sink: Option<&'o mut dyn Sink>,
+    /// [`GATHERED_BYTES`] where there is a sink.
+    full_bytes: usize,
+    /// The sink takes no more.
+    is_broken: bool,
     pub(crate) form: Form,
+    /// The name of the key whose value comes next; none in a payload.
+    name: Option<Vec<u8>>,
     compressor: Compressor,
     /// What a string was compressed to.
     packed: Vec<u8>,
@@ -21,11 +40,52 @@ pub(crate) struct Writer<'o> {
 impl<'o> Writer<'o> {
     /// Appends to `out`.
     pub(crate) fn new(out: &'o mut Vec<u8>, form: Form) -> Writer<'o> {
-        Writer { out, form, compressor: Compressor::default(), packed: Vec::new() }
+        let compressor = Compressor::default();
+        let (full_bytes, packed) = (usize::MAX, Vec::new());
+        Writer { out, sink: None, full_bytes, is_broken: false, form, name: None, compressor, packed }
     }
 
+    /// Hands everything to `sink`, by way of `out`.
+    pub(crate) fn into_sink(out: &'o mut Vec<u8>, sink: &'o mut dyn Sink, form: Form) -> Writer<'o> {
+        Writer { sink: Some(sink), full_bytes: GATHERED_BYTES, ..Writer::new(out, form) }
+    }
+
+    #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
+        if self.out.len() >= self.full_bytes {
+            self.drain();
+        }
+    }
+
+    /// Hands over what was gathered for the sink.
+    #[cold]
+    pub(crate) fn drain(&mut self) {
+        if let Some(sink) = &mut self.sink {
+            self.is_broken |= sink.take(self.out).is_break();
+            self.out.clear();
+        }
+    }
+
+    /// Whether the sink takes no more.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// The value that comes next belongs to the key of this name.
+    pub(crate) fn begin_key(&mut self, name: &[u8]) {
+        let room = self.name.get_or_insert_default();
+        room.clear();
+        room.extend_from_slice(name);
+    }
+
+    /// The type of a value, and the name of its key, where it has one.
+    pub(crate) fn put_type(&mut self, kind: Type) {
+        self.bytes(&[kind as u8]);
+        if let Some(name) = self.name.take() {
+            self.string(&name);
+            self.name = Some(name);
+        }
     }
 
     pub(crate) fn millis(&mut self, millis: i64) {

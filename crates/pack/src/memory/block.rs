@@ -14,6 +14,7 @@
 //! Growth goes to the allocator's next size class and no further: a leaf is small, so a copy now and then is
 //! cheaper than the room that doubling would leave empty. Cost: 12 bytes and the rounding.
 use crate::memory::arena::Moves;
+use crate::memory::counted::count_copied;
 use crate::memory::refs::Refs;
 use crate::memory::{alloc, arena};
 use std::mem::ManuallyDrop;
@@ -135,7 +136,7 @@ impl Block {
 
     #[cold]
     fn unshare(&mut self) {
-        *self = Block::from_slice(self);
+        *self = count_copied(|| Block::from_slice(self));
     }
 
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
@@ -169,8 +170,10 @@ impl Block {
                 }
                 self.set_len(len);
             }
-        } else {
+        } else if self.is_sole() {
             self.rebuild(at, removed, inserted);
+        } else {
+            count_copied(|| self.rebuild(at, removed, inserted));
         }
         // SAFETY: sole owner now; `at + inserted` is at most `len`, all of it initialised.
         unsafe { std::slice::from_raw_parts_mut(self.start().add(at), inserted) }

@@ -9,7 +9,7 @@
 use crate::memory::arena;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Threads with a counter of their own.
 const OWN: usize = 127;
@@ -22,6 +22,7 @@ static SLOTS: [Slot; OWN + 1] = [const { Slot(AtomicI64::new(0)) }; OWN + 1];
 static DEALT: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static STARTUP: AtomicUsize = AtomicUsize::new(0);
+static COPIED: AtomicU64 = AtomicU64::new(0);
 
 /// Counts what `A` hands out. Declare it once, as the global allocator.
 pub struct Counted<A>(pub A);
@@ -39,6 +40,21 @@ pub fn used_bytes() -> usize {
 #[inline]
 pub fn thread_bytes() -> i64 {
     SLOTS[own_slot()].0.load(Relaxed)
+}
+
+/// How many bytes were allocated, since the process began, for copies of what a snapshot or another clone
+/// still holds: the price of snapshots is by how much it grows while they last.
+pub fn copied_bytes() -> u64 {
+    COPIED.load(Relaxed)
+}
+
+/// Runs `copy`, which copies what somebody else holds too, and counts what that allocates.
+#[cold]
+pub(crate) fn count_copied<R>(copy: impl FnOnce() -> R) -> R {
+    let before = thread_bytes();
+    let copied = copy();
+    COPIED.fetch_add((thread_bytes() - before).max(0) as u64, Relaxed);
+    copied
 }
 
 /// The most that [`used_bytes`] ever returned. It is looked up only when somebody asks, so a peak between two

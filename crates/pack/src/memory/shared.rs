@@ -1,6 +1,7 @@
 //! A value outside a leaf: reference-counted, behind a thin pointer that fits the last 8 bytes of an entry.
 //!
 //! It is not an `Arc`, which has a second count: 8 bytes more for each value, of which there may be millions.
+use crate::memory::counted::count_copied;
 use crate::memory::refs::Refs;
 use crate::memory::{alloc, arena};
 use std::mem::ManuallyDrop;
@@ -150,7 +151,7 @@ impl<V: Clone> Shared<V> {
     /// The value, to be edited: cloned first where another owner has it too.
     pub fn make_mut(&mut self) -> &mut V {
         if self.is_shared() {
-            *self = Shared::new(V::clone(self));
+            *self = count_copied(|| Shared::new(V::clone(self)));
         }
         // SAFETY: we are the only owner, and `&mut self` keeps it so.
         unsafe { &mut self.0.as_mut().value }

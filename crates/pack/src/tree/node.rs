@@ -16,6 +16,7 @@
 //! leaves.
 use crate::code::simd;
 use crate::memory::arena::Moves;
+use crate::memory::counted::count_copied;
 use crate::memory::refs::Refs;
 use crate::memory::{alloc, arena};
 use crate::tree::order::Order;
@@ -275,7 +276,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
 
     fn unshare(&mut self) {
         if !self.is_sole() {
-            *self = self.copied();
+            *self = count_copied(|| self.copied());
         }
     }
 

@@ -11,15 +11,13 @@ use crate::core::modes::Modes;
 use crate::core::permission;
 use crate::core::session::After;
 use crate::core::session::ReplyMode;
+use crate::state::REDIS_VERSION;
 use crate::state::acl::DEFAULT_USER;
 use command::{Acl, Arg, Arity, Deprecated, Doc, Done, Error, Flags, Group};
 use resp::Protocol;
 
 pub(crate) const COMMANDS: &[&ServerCommand] =
     command::checked(&[&AUTH, &ECHO, &HELLO, &PING, &QUIT, &RESET, &SELECT]);
-
-/// The version of Redis whose behaviour clients can count on: they choose what to send by it.
-pub(crate) const REDIS_VERSION: &str = "8.0.2";
 
 /// The flags of commands that work before the client has given the password.
 const UNKNOWN_CLIENT: Flags = Flags::NOSCRIPT
@@ -33,7 +31,7 @@ const SINCE_FIRST: Doc = Doc { group: Group::Connection, since: "1.0.0", complex
 const PING: ServerCommand = ServerCommand {
     name: "PING",
     arity: Arity::AtLeast(1),
-    flags: Flags::FAST,
+    flags: Flags::FAST.or(Flags::TELLS_HEALTH),
     acl: Acl::CONNECTION,
     doc: Doc {
         summary: "Answers PONG, or with the message it was given.",

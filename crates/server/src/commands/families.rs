@@ -17,6 +17,7 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     super::module::COMMANDS,
     super::monitor::COMMANDS,
     super::multi::COMMANDS,
+    super::persistence::COMMANDS,
     super::pubsub::COMMANDS,
     super::shutdown::COMMANDS,
     super::slowlog::COMMANDS,

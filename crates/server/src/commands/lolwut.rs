@@ -1,8 +1,8 @@
 //! LOLWUT: a picture, and the versions below it. Clients read the last line; people look at the rest.
 //!
 //! The picture is a tin of sardines. Which way each of them looks is left to chance.
-use crate::commands::connection::REDIS_VERSION;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::state::REDIS_VERSION;
 use base::random::Random;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 

@@ -26,6 +26,7 @@ mod memory;
 mod module;
 pub(crate) mod monitor;
 pub(crate) mod multi;
+mod persistence;
 mod pubsub;
 pub(crate) mod shutdown;
 mod slowlog;

@@ -1,7 +1,9 @@
-//! SHUTDOWN: the workers answer what they have read and stop; the process then returns 0. Signals end it in
-//! the same way (`signals.rs`).
+//! SHUTDOWN: the data is saved if need be, while nothing else runs; nothing runs afterwards either. The
+//! workers send what they owe and stop; the process then returns 0. Signals end it in the same way
+//! (`signals.rs`).
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
+use crate::core::persistence::save_to_end;
 use crate::core::session::After;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 
@@ -14,8 +16,8 @@ const SHUTDOWN: ServerCommand = ServerCommand {
     doc: Doc {
         group: Group::Server,
         since: "1.0.0",
-        summary: "Ends the server. SAVE is refused without FORCE: there is nothing to save to yet.",
-        complexity: "O(N) where N is the number of connections.",
+        summary: "Writes the data to the dump file, if there are save points or it is asked for, and ends the server.",
+        complexity: "O(N) where N is the number of keys in all databases when saving, otherwise that of connections.",
         args: &[
             Arg::one_of("save-selector", &[Arg::word("nosave", "NOSAVE"), Arg::word("save", "SAVE")])
                 .optional(),
@@ -26,7 +28,7 @@ const SHUTDOWN: ServerCommand = ServerCommand {
         history: &[("7.0.0", "The modifiers `NOW`, `FORCE` and `ABORT`.")],
         ..Doc::NEW
     },
-    run: ServerRun::Shared(shutdown),
+    run: ServerRun::Exclusive(shutdown),
     ..ROW
 };
 
@@ -40,7 +42,7 @@ struct Wish {
     aborts: bool,
 }
 
-/// Ends the server, unless it is asked to save: snapshots cannot be written yet, and FORCE goes on without.
+/// Ends the server, unless the data is to be saved and cannot be; FORCE goes on without.
 fn shutdown(call: &mut ServerCall<'_>) -> Done {
     let words: Vec<&[u8]> = call.args.iter_from(1).collect();
     let wish = wish(&words).ok_or_else(Error::syntax)?;
@@ -49,8 +51,7 @@ fn shutdown(call: &mut ServerCall<'_>) -> Done {
         return Err(error::no_shutdown_in_progress());
     }
     call.server.log.notice("User requested shutdown...");
-    if wish.saves == Some(true) && !wish.is_forced {
-        call.server.log.warning("Snapshots cannot be written yet, can't exit.");
+    if !save_to_end(call.server, call.now, (wish.saves, wish.is_forced)) {
         return Err(error::shutdown_failed());
     }
     call.session.after = After::Close;

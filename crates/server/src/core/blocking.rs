@@ -37,6 +37,26 @@ impl ServerCall<'_> {
     }
 }
 
+impl ServerCall<'_> {
+    /// The command answers nothing now: a message brings its reply ([`Message::Served`]), and CLIENT UNBLOCK
+    /// does not end the waiting. No further request of this client runs before.
+    ///
+    /// [`Message::Served`]: crate::core::mailbox::Message::Served
+    pub(crate) fn wait_for_answer(&mut self) {
+        let waiting = Waiting { until: None, late_reply: None, is_mute: false, waiter: None };
+        *self.session.record.waiting() = Some(Ticket::FOR_ANSWER);
+        self.session.waiting = Some(Box::new(waiting));
+        self.session.after = After::Wait;
+    }
+
+    /// Nobody will send that message: the command answers now.
+    pub(crate) fn wait_no_longer(&mut self) {
+        self.session.record.end_waiting();
+        self.session.waiting = None;
+        self.session.after = After::Next;
+    }
+}
+
 /// When a timeout in milliseconds is over, counted from `now`; or what is wrong with it, in Redis's words.
 pub(crate) fn deadline(timeout: &[u8], now: Millis) -> Result<Millis, Error> {
     let timeout_ms = base::text::parse_i64(timeout).ok_or_else(Error::timeout_not_an_integer)?;

@@ -15,6 +15,12 @@ const QUOTED_BYTES_MAX: usize = 128;
 pub(crate) const NOT_AUTHENTICATED: &[u8] = b"NOAUTH Authentication required.";
 pub(crate) const OUT_OF_MEMORY: &[u8] = b"OOM command not allowed when used memory > 'maxmemory'.";
 
+pub(crate) const LOADING: &[u8] = b"LOADING Redis is loading the dataset in memory";
+pub(crate) const UNSAVED: &[u8] = b"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to \
+    persist to disk. Commands that may modify the data set are disabled, because this instance is configured to \
+    report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the \
+    Redis logs for details about the RDB error.";
+
 pub(crate) fn unknown_command(args: &Args<'_>) -> Vec<u8> {
     let mut text = b"ERR unknown command '".to_vec();
     text.extend_from_slice(quoted(args.at(0), QUOTED_BYTES_MAX));
@@ -414,10 +420,27 @@ pub(crate) fn no_such_module() -> Error {
     Error::custom("ERR Error unloading module: no such module with that name")
 }
 
-// SHUTDOWN and DEBUG.
+// Snapshots, SHUTDOWN and DEBUG.
 
 pub(crate) fn no_shutdown_in_progress() -> Error {
     Error::custom("ERR No shutdown in progress.")
+}
+
+pub(crate) fn save_in_progress() -> Error {
+    Error::custom("ERR Background save already in progress")
+}
+
+/// What Redis answers where only its log says what went wrong.
+pub(crate) fn unspecified() -> Error {
+    Error::custom("ERR")
+}
+
+pub(crate) fn reload_option() -> Error {
+    Error::custom("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
+}
+
+pub(crate) fn reload_failed() -> Error {
+    Error::custom("ERR Error trying to load the RDB dump, check server logs")
 }
 
 pub(crate) fn shutdown_failed() -> Error {

@@ -27,6 +27,7 @@ pub(crate) mod monitors;
 pub(crate) mod notify;
 pub(crate) mod output_bound;
 pub(crate) mod permission;
+pub(crate) mod persistence;
 pub(crate) mod queue;
 pub(crate) mod redact;
 pub(crate) mod refusal;

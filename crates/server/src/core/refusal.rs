@@ -22,6 +22,10 @@ pub(crate) enum Refusal<'s> {
     NoPermission(&'s Row, Box<NoPermission>),
     /// Memory is over `maxmemory`, and nothing may be evicted.
     OutOfMemory(&'s Row),
+    /// The data is being loaded.
+    Loading(&'s Row),
+    /// The last snapshot has failed, and no more is written until one succeeds.
+    Unsaved(&'s Row),
     /// An argument is longer than what is made of it may be.
     TooLong(&'s Row),
 }
@@ -43,6 +47,8 @@ impl<'s> Refusal<'s> {
             | Refusal::InTransaction(row)
             | Refusal::NoPermission(row, _)
             | Refusal::OutOfMemory(row)
+            | Refusal::Loading(row)
+            | Refusal::Unsaved(row)
             | Refusal::TooLong(row) => Some(row),
         }
     }
@@ -58,6 +64,8 @@ impl<'s> Refusal<'s> {
             Refusal::InTransaction(_) => error::NOT_IN_TRANSACTIONS.to_vec(),
             Refusal::NoPermission(row, why) => error::no_permission(&why.user, &row.full_name, why.denied),
             Refusal::TooLong(_) => command::Error::element_too_long().text().into(),
+            Refusal::Loading(_) => error::LOADING.to_vec(),
+            Refusal::Unsaved(_) => error::UNSAVED.to_vec(),
             Refusal::OutOfMemory(_) => error::OUT_OF_MEMORY.to_vec(),
         }
     }

@@ -25,13 +25,14 @@ use crate::state::listening::Listening;
 use crate::state::log::{Log, Seldom};
 use crate::state::memory_pressure::MemoryPressure;
 use crate::state::pause::Pause;
+use crate::state::persistence::{Persistence, UNSAVED};
 use crate::state::pubsub::PubSub;
 use crate::state::replication::ReplicationId;
 use crate::state::restless::Restless;
 use crate::state::tls::TlsInForce;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use store::{Classes, Keyspace};
 
 /// See the file's opener. Its parts are public to the crate: a command reaches them through its call.
@@ -75,6 +76,8 @@ pub(crate) struct Server {
     pub(crate) output_bytes_max: AtomicU64,
     /// For how long memory was over `maxmemory`, and how much workers are freeing.
     pub(crate) pressure: MemoryPressure,
+    /// The dump file: whether it is being loaded, and when it was written.
+    pub(crate) persistence: Persistence,
     /// What active defragmentation has done.
     pub(crate) defrag: DefragStats,
     /// Which worker wakes for the next key that expires.
@@ -101,6 +104,8 @@ pub(crate) struct Server {
     pub(crate) tls: TlsInForce,
     /// "epoll" or "io_uring"
     pub(crate) engine_name: &'static str,
+    /// Itself, for threads that it starts.
+    pub(crate) this: Weak<Server>,
 }
 
 /// The configuration in force. CONFIG SET replaces it by [`Server::replace_config`].
@@ -222,6 +227,7 @@ impl Server {
         *self.in_force.config.write().unwrap_or_else(PoisonError::into_inner) = next;
         self.in_force.version.fetch_add(1, Ordering::Release);
         drop(writer);
+        self.refuse_writes_if_unsaved();
         // Sleeping workers may have planned their sleep by the old settings.
         self.mailboxes.iter().for_each(Mailbox::wake);
         Ok(())
@@ -266,6 +272,28 @@ impl Server {
     pub(crate) fn uptime_s(&self) -> u64 {
         let passed_us = self.clock.steady_us() - self.started.steady.0 * 1000;
         u64::try_from(passed_us / 1_000_000).unwrap_or(0)
+    }
+
+    /// The server, to be kept by a thread of its own.
+    pub(crate) fn shared(&self) -> Arc<Server> {
+        self.this.upgrade().expect("whoever has lent it owns it")
+    }
+
+    /// Changes of the data since the last snapshot, or the start. It locks one shard after the other.
+    pub(crate) fn changes_since_save(&self) -> u64 {
+        self.keyspace
+            .stats()
+            .dirty
+            .saturating_sub(self.persistence.saves.saved_changes.load(Ordering::Relaxed))
+    }
+
+    /// Writes are refused from here on if the last snapshot has failed, and the settings ask for that.
+    pub(crate) fn refuse_writes_if_unsaved(&self) {
+        let config = self.config();
+        let snapshots = &config.snapshots;
+        let has_failed = self.persistence.saves.has_failed.load(Ordering::Relaxed);
+        let refuses = has_failed && snapshots.stops_writes && !snapshots.points().is_empty();
+        self.persistence.refuse(UNSAVED, refuses);
     }
 
     /// Ends the server: workers send what they still owe and return, and the process exits with

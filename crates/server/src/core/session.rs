@@ -164,6 +164,11 @@ impl ClientRecord {
         self.waiting().take().is_some()
     }
 
+    /// The same for CLIENT UNBLOCK.
+    pub(crate) fn unblock(&self) -> bool {
+        self.waiting().take_if(|ticket| *ticket != Ticket::FOR_ANSWER).is_some()
+    }
+
     /// Whether a key that the client watches has changed.
     #[inline]
     pub(crate) fn is_watch_broken(&self) -> bool {
@@ -369,6 +374,8 @@ pub(crate) struct Ticket(pub(crate) u64);
 impl Ticket {
     /// The ticket of a command that waits for no key and stands in no queue.
     pub(crate) const NO_KEY: Ticket = Ticket(0);
+    /// The ticket of a command whose reply will come, and that CLIENT UNBLOCK leaves waiting.
+    pub(crate) const FOR_ANSWER: Ticket = Ticket(u64::MAX);
 }
 
 /// What a client watches.

@@ -13,6 +13,9 @@
 //!   the `reason` of an error, the `start_error` that keeps it from starting.
 //! * Who listens to which channel: `pubsub`; who watches which key: `watched`.
 //! * The `replication` id, and the `restless` mode of tests.
+/// The version of Redis whose behaviour clients can count on: they choose what to send by it.
+pub(crate) const REDIS_VERSION: &str = "8.0.2";
+
 pub(crate) mod acl;
 pub(crate) mod background;
 pub(crate) mod clock;
@@ -27,6 +30,7 @@ pub(crate) mod listening;
 pub(crate) mod log;
 pub(crate) mod memory_pressure;
 pub(crate) mod pause;
+pub(crate) mod persistence;
 pub(crate) mod pubsub;
 pub(crate) mod reason;
 pub(crate) mod replication;

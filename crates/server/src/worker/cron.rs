@@ -14,6 +14,7 @@ use super::spare_processor::SpareProcessor;
 use super::table::Flow;
 use crate::core::dispatch::Look;
 use crate::core::output_bound::output_bytes_max;
+use crate::core::persistence::save_if_due;
 use crate::core::server::Server;
 use crate::core::session::ClientRecord;
 use crate::state::latency::EXPIRE_CYCLE;
@@ -81,6 +82,7 @@ impl Worker<'_> {
             if self.cron.ticks.is_multiple_of(FREE_MEMORY_TICKS) {
                 self.server.output_bytes_max.store(output_bytes_max(), Relaxed);
             }
+            save_if_due(self.server, self.executor.config(), self.executor.now());
             self.executor.tend_uses();
             if self.executor.config().maxmemory_bytes > 0 {
                 self.server.pressure.note_holes();

@@ -15,6 +15,7 @@
 pub(crate) mod ears;
 #[cfg(test)]
 mod ears_tests;
+pub(crate) mod frozen;
 pub(crate) mod garbage;
 pub(crate) mod keys;
 pub(crate) mod locked;

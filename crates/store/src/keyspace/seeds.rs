@@ -5,6 +5,7 @@ use base::permutation::Permutation;
 
 /// The seeds that names are hashed with, one for each kind of name, so that whoever learns something of the
 /// hashes of one kind knows nothing of the others.
+#[derive(Clone, Copy)]
 pub(crate) struct Seeds {
     pub(crate) keys: Seed,
     /// Of the fields of hashes.
@@ -18,6 +19,7 @@ pub(crate) struct Seeds {
 
 /// The permutations that turn the position of a walk into a cursor for a client. A position is a part of a
 /// hash, which a client must not learn.
+#[derive(Clone, Copy)]
 pub(crate) struct Cursors {
     /// Of SCAN: 48 bits.
     pub(crate) keys: Permutation,

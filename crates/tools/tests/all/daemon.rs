@@ -118,11 +118,11 @@ fn the_kernel_is_told_how_readily_to_end_the_server() {
 fn what_is_accepted_without_effect_is_warned_of_in_the_log() {
     let home = Home::new("warned");
     let mut child =
-        sardine(&home).args(["--save", "60", "1", "--logfile", &home.path("log")]).spawn().unwrap();
-    let shown = home.wait_for("answer", |home| home.ask("CONFIG GET save\r\nSHUTDOWN\r\n"));
+        sardine(&home).args(["--socket-mark-id", "5", "--logfile", &home.path("log")]).spawn().unwrap();
+    let shown = home.wait_for("answer", |home| home.ask("CONFIG GET socket-mark-id\r\nSHUTDOWN\r\n"));
     assert!(child.wait().unwrap().success());
-    assert_eq!(shown, "*2\r\n$4\r\nsave\r\n$4\r\n60 1\r\n");
-    assert_eq!(home.read("log").matches("# WARNING: 'save 60 1' has no effect: ").count(), 1);
+    assert_eq!(shown, "*2\r\n$14\r\nsocket-mark-id\r\n$1\r\n5\r\n");
+    assert_eq!(home.read("log").matches("# WARNING: 'socket-mark-id 5' has no effect: ").count(), 1);
 }
 
 #[test]

@@ -40,6 +40,7 @@ use crate::code::simd::{self, LANES};
 use crate::map::form::{Form, Keys, Name, OUTSIDE};
 use crate::memory::arena::Moves;
 use crate::memory::block::{self, Block};
+use crate::memory::counted::count_copied;
 use crate::memory::shared::{POINTER_BYTES, Shared};
 use crate::tree::node::Leaf;
 pub(crate) use by_tag::{ByTag, Listed};
@@ -700,7 +701,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
 
     #[cold]
     fn unshare_shared(&mut self) {
-        *self = self.copied();
+        *self = count_copied(|| self.copied());
     }
 
     /// A copy of the leaf. Both own the values outside.

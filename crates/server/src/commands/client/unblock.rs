@@ -39,7 +39,7 @@ fn unblock(call: &mut ServerCall<'_>) -> Done {
     };
     let client = base::text::parse_i64(call.args.at(2)).ok_or_else(Error::not_an_integer)?;
     let record = u64::try_from(client).ok().and_then(|id| call.server.clients().get(&id).cloned());
-    let waiting = record.filter(|record| record.end_waiting());
+    let waiting = record.filter(|record| record.unblock());
     if let Some(record) = &waiting {
         call.server.mailboxes[record.worker].send(Message::Unblocked(record.id, how));
     }

@@ -7,6 +7,7 @@ mod crash;
 mod digest;
 mod populate;
 mod protocol;
+mod reload;
 mod restless;
 mod structure;
 
@@ -66,6 +67,7 @@ const SUBS: &[Sub] = &[
     Sub { name: "PROTOCOL", args: 3..=3, run: protocol::protocol },
     Sub { name: "QUICKLIST", args: 3..=4, run: structure::quicklist },
     Sub { name: "QUICKLIST-PACKED-THRESHOLD", args: 3..=3, run: packed_threshold },
+    Sub { name: "RELOAD", args: 2..=usize::MAX, run: reload::reload },
     Sub { name: "RESTLESS", args: 2..=3, run: restless::restless },
     Sub { name: "SEGFAULT", args: 2..=2, run: crash::segfault },
     Sub { name: "SET-ACTIVE-EXPIRE", args: 3..=3, run: set_active_expire },
@@ -212,6 +214,10 @@ const HELP: &[&str] = &[
     "    Write to the log how the value is stored, if its encoding is quicklist.",
     "QUICKLIST-PACKED-THRESHOLD <size>",
     "    Accepted: elements of any size are stored alike.",
+    "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
+    "    Write the data to the dump file and load it again. MERGE: keys that are",
+    "    there are replaced. NOFLUSH: what is there stays. NOSAVE: load the file",
+    "    that is there.",
     "RESTLESS [<seed>|OFF]",
     "    Do all the time, at random, what the server does rarely by itself. Without",
     "    an argument: show what has been done.",

@@ -17,6 +17,8 @@ pub(super) struct Metric {
     pub(super) constant: Option<&'static str>,
     /// Whether a second field, `NAME_human`, has the same bytes as people read them ("1.50M").
     pub(super) is_human_too: bool,
+    /// When INFO shows it, where that is not always.
+    pub(super) is_shown: Option<fn(&Reading<'_>) -> bool>,
     pub(super) read: Read,
 }
 
@@ -137,7 +139,8 @@ type ReadOne = fn(&Reading<'_>) -> Value;
 
 impl Metric {
     const fn new(kind: Kind, name: &'static str, help: &'static str, read: Read) -> Metric {
-        Metric { name, kind, unit: Unit::None, help, constant: None, is_human_too: false, read }
+        let (constant, is_shown) = (None, None);
+        Metric { name, kind, unit: Unit::None, help, constant, is_human_too: false, is_shown, read }
     }
 
     pub(super) const fn unit(mut self, unit: Unit) -> Metric {
@@ -149,6 +152,12 @@ impl Metric {
     pub(super) const fn human(mut self) -> Metric {
         self.unit = Unit::Bytes;
         self.is_human_too = true;
+        self
+    }
+
+    /// INFO shows it only while this is so.
+    pub(super) const fn only_if(mut self, is_shown: fn(&Reading<'_>) -> bool) -> Metric {
+        self.is_shown = Some(is_shown);
         self
     }
 

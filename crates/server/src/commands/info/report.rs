@@ -23,6 +23,9 @@ impl Report {
 
     /// Reads a metric and writes its field, or those of its family.
     pub(super) fn metric(&mut self, metric: &Metric, reading: &Reading<'_>) {
+        if metric.is_shown.is_some_and(|is_shown| !is_shown(reading)) {
+            return;
+        }
         match metric.read {
             Read::One(read) => {
                 let value = read(reading);

@@ -11,6 +11,7 @@ use crate::core::refusal::{NoPermission, Refusal};
 use crate::core::registry::Row;
 use crate::core::session::{After, Session};
 use crate::state::acl::Users;
+use crate::state::persistence::{LOADING, NOTHING, UNSAVED};
 use command::Flags;
 use resp::{Args, Reply};
 use std::hint::cold_path;
@@ -87,6 +88,20 @@ impl<'s> Executor<'s> {
         Some(Refusal::NoPermission(row, Box::new(NoPermission { user, denied })))
     }
 
+    /// Whether this request is refused because the data is being loaded, or could not be saved.
+    #[inline]
+    pub(super) fn look_at_disk(
+        &self,
+        session: &Session,
+        row: &'s Row,
+        is_exec: bool,
+    ) -> Result<(), Refusal<'s>> {
+        match self.server.persistence.refusing() {
+            NOTHING => Ok(()),
+            why => refuse_for_disk(why, session, row, is_exec),
+        }
+    }
+
     /// Does what is to be done with a request that does not run now.
     #[cold]
     pub(super) fn hinder(
@@ -112,6 +127,18 @@ impl<'s> Executor<'s> {
             session.after = After::Overflow;
         }
     }
+}
+
+#[cold]
+fn refuse_for_disk<'s>(why: u8, session: &Session, row: &'s Row, is_exec: bool) -> Result<(), Refusal<'s>> {
+    let has = |flag| row.flags.has(flag) || is_exec && session.has_queued(flag);
+    if why & UNSAVED != 0 && (has(Flags::WRITE) || row.flags.has(Flags::TELLS_HEALTH)) {
+        return Err(Refusal::Unsaved(row));
+    }
+    if why & LOADING != 0 && !row.flags.has(Flags::LOADING) {
+        return Err(Refusal::Loading(row));
+    }
+    Ok(())
 }
 
 /// The commands that a client may call while it listens to channels in RESP2.

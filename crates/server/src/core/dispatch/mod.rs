@@ -38,6 +38,7 @@ use crate::state::clock::Moment;
 use crate::state::config::{Config, Tracking};
 use crate::state::counters::Counters;
 use crate::state::pause::Held;
+use crate::state::persistence;
 use crate::state::{histogram, latency};
 use base::Millis;
 use base::hash::Hash;
@@ -283,8 +284,10 @@ impl<'s> Executor<'s> {
         self.inside = Some(self.server.gates.enter(self.worker));
         // All that is about to run has arrived before this.
         self.refresh_users();
-        // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it.
+        // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it. So does
+        // SHUTDOWN: nothing runs after the data was saved for the last time.
         self.held = match self.server.pause.word() {
+            _ if self.server.is_stopping() => Held::Everything,
             0 => Held::Nothing,
             _ => self.look_at_pause(),
         };
@@ -389,8 +392,9 @@ impl<'s> Executor<'s> {
         let shows_all = may_be_large || self.listens || self.server.monitors.is_any();
         self.ticks_max = if shows_all { 0 } else { self.bounds.ticks.min(self.look_ticks) };
         let is_congested = self.mailboxes.is_congested();
+        let is_refusing = self.server.persistence.refusing() != persistence::NOTHING;
         let may_be_long = self.request_bytes > self.element_bytes_max;
-        self.is_guarded = self.memory_limit.is_set() || may_be_long || is_congested;
+        self.is_guarded = self.memory_limit.is_set() || may_be_long || is_congested || is_refusing;
     }
 
     /// How many ticks have passed since the last call of this function or of `start_turn`.
@@ -491,6 +495,7 @@ impl<'s> Executor<'s> {
             return Err(Hindrance::Refused(Refusal::TooLong(row)));
         }
         let is_exec = session.modes.is_any() && matches!(row.run, Run::Server(ServerRun::Queue));
+        self.look_at_disk(session, row, is_exec).map_err(Hindrance::Refused)?;
         if self.mailboxes.is_congested() && self.adds_mail(session, row, is_exec) {
             return Err(Hindrance::Crowd);
         }
@@ -615,6 +620,9 @@ impl<'s> Executor<'s> {
     /// do.
     pub(crate) fn relieve(&mut self, look: Look) -> bool {
         if !self.memory_limit.is_set() || (look == Look::WhenDue && !self.memory_limit.is_due(0)) {
+            return false;
+        }
+        if self.server.persistence.is_loading() {
             return false;
         }
         self.begin();

@@ -155,7 +155,7 @@ fn values(kind: &Kind) -> String {
         Kind::MemoryOrPercent { .. } => "bytes, or `0%` to `100%`".into(),
         Kind::Word { words, .. } => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
         Kind::Text { .. } => "text".into(),
-        Kind::List { .. } => "words".into(),
+        Kind::List { .. } | Kind::Lines { .. } => "words".into(),
         Kind::Accepted { shape, .. } => shape_values(shape),
     }
 }

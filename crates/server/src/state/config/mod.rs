@@ -7,8 +7,9 @@
 //! A `setting` is a row of the `table`, or of the table of `accepted` settings, which change nothing here. A
 //! configuration is read from its `source`: a file, whose lines are `split` into words and may be a
 //! `directive` or include the files of `paths`; the command line; CONFIG SET. `rewrite` writes it back, and
-//! `docs` makes the documents. `bind`, `defrag`, `limits`, `log_rules` and `process` are the values of some
-//! settings; `access` and `tls` have the rows of their topics, `notify` has one row with its values.
+//! `docs` makes the documents. `bind`, `defrag`, `limits`, `log_rules`, `process` and `snapshots` are the
+//! values of some settings; `access`, `snapshot_rows` and `tls` have the rows of their topics, `notify` has
+//! one row with its values.
 mod accepted;
 mod access;
 mod bind;
@@ -22,6 +23,8 @@ mod paths;
 mod process;
 pub(crate) mod rewrite;
 pub(crate) mod setting;
+mod snapshot_rows;
+mod snapshots;
 mod source;
 mod split;
 mod table;
@@ -41,6 +44,7 @@ pub use log_rules::{LogRule, LogRules};
 pub use process::{Facility, OomScore, Supervised};
 pub(crate) use rewrite::replace;
 pub(crate) use setting::until_nul;
+pub use snapshots::{OnSignal, SavePoint, Snapshots};
 pub use source::Source;
 pub(crate) use split::{merged, quoted, words};
 pub(crate) use table::percentiles;

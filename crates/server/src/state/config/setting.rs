@@ -2,6 +2,7 @@
 //! to a [`Config`]. The error texts are Redis's.
 use super::accepted::{GROUPS, Promise, Shape, UNLISTED};
 use super::limits::MemoryShare;
+use super::snapshot_rows;
 use super::table::TOPICS;
 use super::values::{Config, ConfigError};
 use std::sync::LazyLock;
@@ -84,6 +85,12 @@ pub(super) enum Kind {
         get: fn(&Config) -> Vec<u8>,
         set: fn(&mut Config, Words<'_>) -> Outcome,
     },
+    /// Several words, in any number of lines. `set` replaces what lines before have said, `add` adds to it.
+    Lines {
+        get: fn(&Config) -> Vec<u8>,
+        set: fn(&mut Config, Words<'_>) -> Outcome,
+        add: fn(&mut Config, Words<'_>) -> Outcome,
+    },
     /// Kept and shown, without effect (see [`super::accepted`]).
     Accepted {
         shape: Shape,
@@ -109,7 +116,7 @@ pub(crate) fn listed() -> impl Iterator<Item = &'static Setting> {
 
 /// All settings, also those that `CONFIG GET *` leaves out.
 pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
-    listed().chain(UNLISTED)
+    listed().chain(UNLISTED).chain(snapshot_rows::UNLISTED)
 }
 
 /// The setting of this name or alias, in any case. It goes through all of them.
@@ -142,7 +149,7 @@ impl Setting {
             Kind::Memory { get, .. } => get(config).to_string().into(),
             Kind::MemoryOrPercent { get, .. } => get(config).render().into(),
             Kind::Word { words, get, .. } => words[get(config)].into(),
-            Kind::Text { get, .. } | Kind::List { get, .. } => get(config),
+            Kind::Text { get, .. } | Kind::List { get, .. } | Kind::Lines { get, .. } => get(config),
             Kind::Accepted { default, .. } => config.accepted.value(self.name, default),
         }
     }
@@ -150,7 +157,7 @@ impl Setting {
     /// Sets it from one argument, as CONFIG SET has it. A list is split at spaces. The error is Redis's text.
     pub(crate) fn set_from_one(&self, config: &mut Config, value: &[u8]) -> Outcome {
         match &self.kind {
-            Kind::List { set, .. } => {
+            Kind::List { set, .. } | Kind::Lines { set, .. } => {
                 let words = self.words_of(value);
                 set(config, if value.is_empty() { &[] } else { &words })
             }
@@ -172,7 +179,10 @@ impl Setting {
 
     /// Whether a value may be several words.
     pub(super) fn takes_words(&self) -> bool {
-        matches!(self.kind, Kind::List { .. } | Kind::Accepted { shape: Shape::Words(_), .. })
+        matches!(
+            self.kind,
+            Kind::List { .. } | Kind::Lines { .. } | Kind::Accepted { shape: Shape::Words(_), .. }
+        )
     }
 
     /// The words of one argument, where this is a setting of several.
@@ -189,6 +199,8 @@ impl Setting {
             (Kind::Accepted { .. }, _) => self.accept_line(config, &parts),
             (Kind::List { .. }, [one]) => self.set_from_one(config, one),
             (Kind::List { set, .. }, _) => set(config, &parts),
+            (Kind::Lines { add, .. }, [one]) => add(config, &self.words_of(one)),
+            (Kind::Lines { add, .. }, _) => add(config, &parts),
             (_, [_]) => self.set_scalar(config, parts[0]),
             _ => Err("wrong number of arguments".into()),
         }
@@ -213,7 +225,7 @@ impl Setting {
             }
             Kind::Word { words, set, .. } => set(config, word(value, words)?),
             Kind::Text { set, .. } => set(config, value),
-            Kind::List { set, .. } => set(config, &[value]),
+            Kind::List { set, .. } | Kind::Lines { set, .. } => set(config, &[value]),
             Kind::Accepted { .. } => config.accepted.set(self, b"", &[value]),
         }
     }

@@ -8,6 +8,7 @@ use super::notify;
 use super::process::{Facility, OomScore, Supervised};
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
+use super::snapshot_rows;
 use super::tls;
 use super::values::{Config, LogLevel, Tracking};
 use net::EngineKind;
@@ -133,6 +134,11 @@ pub(super) const TOPICS: &[Topic] = &[
         title: "Memory of the process",
         about: "How memory goes back to the system, and how the kernel maps it.",
         rows: MEMORY,
+    },
+    Topic {
+        title: "Snapshots",
+        about: "When the data is written to a dump file, and how.",
+        rows: snapshot_rows::ROWS,
     },
     Topic {
         title: "Types",

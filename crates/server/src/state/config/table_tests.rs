@@ -36,7 +36,6 @@ fn every_setting_of_redis_is_there_with_its_default() {
     for (name, value) in facts.map(|line| line.split_once('\t').unwrap()) {
         // Those that differ are in docs/differences.md.
         let expected = match name {
-            "save" => "",
             "activedefrag" => "yes",
             "active-defrag-ignore-bytes" => "10485760",
             _ => value,
@@ -78,6 +77,8 @@ fn samples(setting: &Setting) -> Vec<String> {
         (Kind::MemoryOrPercent { .. }, _) => vec!["1024".into(), "100%".into()],
         (Kind::Word { words, .. }, _) => words.iter().map(ToString::to_string).collect(),
         (Kind::Text { .. }, _) => vec!["a text".into(), String::new()],
+        (_, "shutdown-on-sigint" | "shutdown-on-sigterm") => vec!["save now".into(), "default".into()],
+        (Kind::Lines { .. }, _) => vec!["900 1 60 10".into(), String::new()],
         (Kind::List { .. }, _) => vec!["127.0.0.1 ::1".into(), String::new()],
         (Kind::Accepted { .. }, _) => vec![],
     }

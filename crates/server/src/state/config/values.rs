@@ -8,6 +8,7 @@ use super::defrag::Defrag;
 use super::limits::{MemoryShare, OutputLimits};
 use super::log_rules::LogRules;
 use super::process::{Facility, OomScore, Supervised};
+use super::snapshots::Snapshots;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -114,6 +115,8 @@ pub struct Config {
     pub defrag: Defrag,
     /// Whether memory in use is put into huge pages.
     pub huge_pages: bool,
+    /// When and how the data is written to a dump file.
+    pub snapshots: Snapshots,
     /// What the data obeys: limits of encodings, eviction, lengths. Kept in step by the setters of the table.
     pub store: store::Settings,
     /// Lines `user`, in order.
@@ -253,6 +256,7 @@ impl Default for Config {
             latency_percentiles: vec![50.0, 99.0, 99.9],
             huge_pages: true,
             defrag: Defrag::default(),
+            snapshots: Snapshots::default(),
             store: store::Settings::default(),
             declared_users: Vec::new(),
             renamed_commands: Vec::new(),

@@ -1,5 +1,5 @@
 //! Metrics of memory.
-use super::{NO_CLUSTER, NO_DISK, NO_REPLICATION, NO_SCRIPTS};
+use super::{NO_AOF, NO_CLUSTER, NO_REPLICATION, NO_SCRIPTS};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, text, zero};
 use crate::core::memory_limit::uncounted_bytes;
 use crate::state::system;
@@ -112,7 +112,7 @@ pub(in super::super) const MEMORY: &[Metric] = &[
     .unit(Unit::Bytes),
     zero(Kind::Gauge, "mem_cluster_links", "What connections to other nodes take.", NO_CLUSTER)
         .unit(Unit::Bytes),
-    zero(Kind::Gauge, "mem_aof_buffer", "What waits for the append-only file.", NO_DISK).unit(Unit::Bytes),
+    zero(Kind::Gauge, "mem_aof_buffer", "What waits for the append-only file.", NO_AOF).unit(Unit::Bytes),
     text("mem_allocator", "The allocator of everything but the data, which lies in the arena.", |r| {
         r.config.allocator.into()
     }),

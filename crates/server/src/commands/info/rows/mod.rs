@@ -12,8 +12,9 @@ pub(super) mod stats;
 // name, so they are there.
 
 const NO_CLUSTER: &str = "There is no cluster mode.";
-const NO_DISK: &str = "Nothing is written to disk or read from it yet.";
+const NO_AOF: &str = "There is no append-only file yet.";
 const NO_FORKS: &str = "The process never forks.";
 const NO_IO_THREADS: &str = "No thread does nothing but input and output: workers do their own.";
 const NO_REPLICATION: &str = "There is no replication yet.";
+const NO_SANITIZING: &str = "Every payload and every file is checked in depth while it is read.";
 const NO_SCRIPTS: &str = "There are no scripts and functions yet.";

@@ -1,80 +1,140 @@
-//! Metrics of snapshots and the append-only file, neither of which there is yet.
-use super::{NO_DISK, NO_FORKS};
-use crate::commands::info::metric::{Kind, Metric, Unit, Value, gauge, text, zero};
+//! Metrics of snapshots, and of the append-only file, which there is not yet.
+use super::{NO_AOF, NO_FORKS, NO_REPLICATION};
+use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, text, zero};
+use crate::commands::info::reading::Reading;
+use crate::state::persistence::{Loading, Save, Saves};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 pub(in super::super) const PERSISTENCE: &[Metric] = &[
-    zero(Kind::Gauge, "loading", "Whether data is being loaded.", NO_DISK),
-    zero(Kind::Gauge, "async_loading", "Whether a replica loads beside its old data.", NO_DISK),
-    zero(Kind::Gauge, "current_cow_peak", "The most that a snapshot in progress has copied.", NO_FORKS)
-        .unit(Unit::Bytes),
-    zero(Kind::Gauge, "current_cow_size", "What a snapshot in progress has copied.", NO_FORKS)
+    gauge("loading", "Whether data is being loaded.", |r| u64::from(is_loading(r)).into()),
+    zero(Kind::Gauge, "async_loading", "Whether a replica loads beside its old data.", NO_REPLICATION),
+    gauge(
+        "current_cow_peak",
+        "The most that commands have copied because a snapshot in progress holds it.",
+        copied,
+    )
+    .unit(Unit::Bytes),
+    gauge("current_cow_size", "What commands have copied because a snapshot in progress holds it.", copied)
         .unit(Unit::Bytes),
     zero(Kind::Gauge, "current_cow_size_age", "How old that figure is.", NO_FORKS).unit(Unit::Seconds),
-    gauge("current_fork_perc", "The progress of a snapshot that is being written.", |_| "0.00".into())
-        .unit(Unit::Percent)
-        .constant(NO_FORKS),
-    zero(
-        Kind::Gauge,
-        "current_save_keys_processed",
-        "Keys that the snapshot in progress has written so far.",
-        NO_DISK,
-    ),
-    zero(
-        Kind::Gauge,
-        "current_save_keys_total",
-        "Keys that the snapshot in progress will write in all.",
-        NO_DISK,
-    ),
+    gauge("current_fork_perc", "How much of the snapshot in progress is written.", |r| {
+        let percent = |save: &Save| save.written.load(Relaxed) as f64 / save.keys.max(1) as f64 * 100.0;
+        Value::Hundredths(running(r).map_or(0.0, |save| percent(&save)))
+    })
+    .unit(Unit::Percent),
+    gauge("current_save_keys_processed", "Keys that the snapshot in progress has written so far.", |r| {
+        running(r).map_or(0, |save| save.written.load(Relaxed)).into()
+    }),
+    gauge("current_save_keys_total", "Keys that the snapshot in progress will write in all.", |r| {
+        running(r).map_or(0, |save| save.keys).into()
+    }),
     gauge(
         "rdb_changes_since_last_save",
         "Changes to the data since the last snapshot, or the start where there was none.",
-        |r| r.keyspace().dirty.into(),
+        |r| r.keyspace().dirty.saturating_sub(saves(r).saved_changes.load(Relaxed)).into(),
     ),
-    zero(Kind::Gauge, "rdb_bgsave_in_progress", "Whether a snapshot is being written.", NO_DISK),
+    gauge("rdb_bgsave_in_progress", "Whether a snapshot is being written.", |r| {
+        u64::from(running(r).is_some()).into()
+    }),
     gauge("rdb_last_save_time", "When the last snapshot was written, or the server started.", |r| {
-        (r.server.started.wall.0 / 1000).into()
+        saves(r).last_s.load(Relaxed).into()
     })
     .unit(Unit::Seconds),
-    text("rdb_last_bgsave_status", "How the last snapshot ended.", |_| "ok".into()).constant(NO_DISK),
-    gauge("rdb_last_bgsave_time_sec", "How long the last snapshot took.", minus_one)
-        .unit(Unit::Seconds)
-        .constant(NO_DISK),
-    gauge("rdb_current_bgsave_time_sec", "How long a snapshot has been written.", minus_one)
-        .unit(Unit::Seconds)
-        .constant(NO_DISK),
-    zero(Kind::Counter, "rdb_saves", "Snapshots that were written.", NO_DISK),
-    zero(Kind::Gauge, "rdb_last_cow_size", "What the last snapshot copied.", NO_FORKS).unit(Unit::Bytes),
-    zero(
-        Kind::Gauge,
-        "rdb_last_load_keys_expired",
-        "Keys whose time was over when they were loaded.",
-        NO_DISK,
-    ),
-    zero(Kind::Gauge, "rdb_last_load_keys_loaded", "Keys that were loaded.", NO_DISK),
-    zero(Kind::Gauge, "aof_enabled", "Whether there is an append-only file.", NO_DISK),
-    zero(Kind::Gauge, "aof_rewrite_in_progress", "Whether the append-only file is being rewritten.", NO_DISK),
-    zero(Kind::Gauge, "aof_rewrite_scheduled", "Whether a rewrite waits for a snapshot to end.", NO_DISK),
+    text("rdb_last_bgsave_status", "How the last snapshot ended.", |r| {
+        if saves(r).has_failed.load(Relaxed) { "err" } else { "ok" }.into()
+    }),
+    gauge("rdb_last_bgsave_time_sec", "How long the last snapshot in the background took.", |r| {
+        saves(r).took_s.load(Relaxed).into()
+    })
+    .unit(Unit::Seconds),
+    gauge("rdb_current_bgsave_time_sec", "How long a snapshot has been written.", |r| {
+        running(r).map_or(-1, |save| (r.now.0 - save.began.0) / 1000).into()
+    })
+    .unit(Unit::Seconds),
+    counter("rdb_saves", "Snapshots that were written.", |r| saves(r).count.load(Relaxed).into()),
+    gauge("rdb_last_cow_size", "What commands copied because the last snapshot held it.", |r| {
+        saves(r).copied_bytes.load(Relaxed).into()
+    })
+    .unit(Unit::Bytes),
+    gauge("rdb_last_load_keys_expired", "Keys whose time was over when they were loaded.", |r| {
+        loading(r).expired.load(Relaxed).into()
+    }),
+    gauge("rdb_last_load_keys_loaded", "Keys that were loaded.", |r| loading(r).keys.load(Relaxed).into()),
+    zero(Kind::Gauge, "aof_enabled", "Whether there is an append-only file.", NO_AOF),
+    zero(Kind::Gauge, "aof_rewrite_in_progress", "Whether the append-only file is being rewritten.", NO_AOF),
+    zero(Kind::Gauge, "aof_rewrite_scheduled", "Whether a rewrite waits for a snapshot to end.", NO_AOF),
     gauge("aof_last_rewrite_time_sec", "How long the last rewrite took.", minus_one)
         .unit(Unit::Seconds)
-        .constant(NO_DISK),
+        .constant(NO_AOF),
     gauge("aof_current_rewrite_time_sec", "How long a rewrite has taken so far.", minus_one)
         .unit(Unit::Seconds)
-        .constant(NO_DISK),
-    text("aof_last_bgrewrite_status", "How the last rewrite ended.", |_| "ok".into()).constant(NO_DISK),
-    zero(Kind::Counter, "aof_rewrites", "Rewrites since the start.", NO_DISK),
+        .constant(NO_AOF),
+    text("aof_last_bgrewrite_status", "How the last rewrite ended.", |_| "ok".into()).constant(NO_AOF),
+    zero(Kind::Counter, "aof_rewrites", "Rewrites since the start.", NO_AOF),
     zero(
         Kind::Gauge,
         "aof_rewrites_consecutive_failures",
         "How many of the last rewrites failed in a row.",
-        NO_DISK,
+        NO_AOF,
     ),
-    text("aof_last_write_status", "How the last write of the file ended.", |_| "ok".into()).constant(NO_DISK),
+    text("aof_last_write_status", "How the last write of the file ended.", |_| "ok".into()).constant(NO_AOF),
     zero(Kind::Gauge, "aof_last_cow_size", "What the last rewrite copied.", NO_FORKS).unit(Unit::Bytes),
     zero(Kind::Gauge, "module_fork_in_progress", "Whether a module has forked.", NO_FORKS),
     zero(Kind::Gauge, "module_fork_last_cow_size", "What the last such process copied.", NO_FORKS)
         .unit(Unit::Bytes),
+    gauge("loading_start_time", "When loading began.", |r| loading(r).began_s.load(Relaxed).into())
+        .unit(Unit::Seconds)
+        .only_if(is_loading),
+    gauge("loading_total_bytes", "How long the file is that is being loaded.", |r| {
+        loading(r).total_bytes.load(Relaxed).into()
+    })
+    .unit(Unit::Bytes)
+    .only_if(is_loading),
+    gauge("loading_rdb_used_mem", "How much memory was in use when the file was written.", |r| {
+        loading(r).used_memory_bytes.load(Relaxed).into()
+    })
+    .unit(Unit::Bytes)
+    .only_if(is_loading),
+    gauge("loading_loaded_bytes", "How much of the file is loaded.", |r| {
+        loading(r).loaded_bytes.load(Relaxed).into()
+    })
+    .unit(Unit::Bytes)
+    .only_if(is_loading),
+    gauge("loading_loaded_perc", "The same in percent.", |r| Value::Hundredths(loading(r).percent()))
+        .unit(Unit::Percent)
+        .only_if(is_loading),
+    gauge("loading_eta_seconds", "How long the rest will take, as fast as it goes.", |r| {
+        let passed_s = (r.now.0 / 1000 - loading(r).began_s.load(Relaxed)).max(0) as f64;
+        let percent = loading(r).percent();
+        let left_s = if percent > 0.0 { passed_s * (100.0 - percent) / percent } else { 1.0 };
+        (left_s as i64).into()
+    })
+    .unit(Unit::Seconds)
+    .only_if(is_loading),
 ];
 
-fn minus_one(_: &crate::commands::info::reading::Reading<'_>) -> Value {
+fn saves<'r>(reading: &'r Reading<'_>) -> &'r Saves {
+    &reading.server.persistence.saves
+}
+
+fn loading<'r>(reading: &'r Reading<'_>) -> &'r Loading {
+    &reading.server.persistence.loading
+}
+
+fn is_loading(reading: &Reading<'_>) -> bool {
+    reading.server.persistence.is_loading()
+}
+
+/// The snapshot that is being written.
+fn running(reading: &Reading<'_>) -> Option<Arc<Save>> {
+    saves(reading).running()
+}
+
+fn copied(reading: &Reading<'_>) -> Value {
+    running(reading).map_or(0, |save| save.copied_bytes()).into()
+}
+
+fn minus_one(_: &Reading<'_>) -> Value {
     Value::Int(-1)
 }

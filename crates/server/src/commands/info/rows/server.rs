@@ -1,11 +1,11 @@
 //! Metrics of the program and the process.
 use super::{NO_CLUSTER, NO_IO_THREADS};
-use crate::commands::connection::REDIS_VERSION;
 use crate::commands::info::metric::{
     Cell, Kind, Line, Metric, Unit, Value, cell, counter, each, gauge, text, zero,
 };
 use crate::commands::info::reading::Reading;
 use crate::core::server::Server;
+use crate::state::REDIS_VERSION;
 use crate::state::system;
 use nix::sys::resource::UsageWho;
 use std::borrow::Cow;

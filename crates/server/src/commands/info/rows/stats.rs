@@ -1,6 +1,6 @@
 //! Metrics of what the server has done. Counters begin at 0 when the server starts; CONFIG RESETSTAT sets
 //! those back to 0 that Redis sets back.
-use super::{NO_DISK, NO_FORKS, NO_IO_THREADS, NO_REPLICATION, NO_SCRIPTS};
+use super::{NO_FORKS, NO_IO_THREADS, NO_REPLICATION, NO_SANITIZING, NO_SCRIPTS};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, zero};
 use crate::state::pubsub::Topic;
 use std::sync::atomic::Ordering::Relaxed;
@@ -164,7 +164,7 @@ pub(in super::super) const STATS: &[Metric] = &[
     counter("total_error_replies", "Replies that were errors.", |r| {
         r.server.counters.errors().values().sum::<u64>().into()
     }),
-    zero(Kind::Counter, "dump_payload_sanitizations", "Payloads that were checked in depth.", NO_DISK),
+    zero(Kind::Counter, "dump_payload_sanitizations", "Payloads that were checked in depth.", NO_SANITIZING),
     counter("total_reads_processed", "Reads from sockets that brought data.", |r| {
         r.server.counters.sum(|worker| &worker.reads).into()
     }),

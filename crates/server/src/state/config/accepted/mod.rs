@@ -174,9 +174,9 @@ mod tests {
         let refused = set(&mut config, "cluster-enabled", "yes").unwrap_err();
         assert!(refused.starts_with("not supported: "), "{refused}");
         assert_eq!(config.warnings(), Vec::<String>::new());
-        set(&mut config, "save", "60 1").unwrap();
-        assert_eq!(config.value("save").unwrap(), b"60 1");
+        set(&mut config, "socket-mark-id", "5").unwrap();
+        assert_eq!(config.value("socket-mark-id").unwrap(), b"5");
         assert_eq!(config.warnings().len(), 1);
-        assert!(config.warnings()[0].starts_with("WARNING: 'save 60 1' has no effect: "));
+        assert!(config.warnings()[0].starts_with("WARNING: 'socket-mark-id 5' has no effect: "));
     }
 }

@@ -4,9 +4,9 @@
 //! A row is a name, when it may change, the shape of its values, and its default. `.only` and `.but` mark
 //! values that would promise what is not kept: the first refuses all others, the second warns of them. `.or`
 //! gives the setting an older name.
-use super::shape::{Shape, file_name, primary, save_points, shutdown_words, title_template};
+use super::shape::{Shape, file_name, primary, title_template};
 use super::{Group, row};
-use crate::state::config::setting::Change::{Anytime, AtStart, Protected};
+use crate::state::config::setting::Change::{Anytime, AtStart};
 use crate::state::config::setting::Setting;
 use Shape::{Bool, Checked, Int, Memory, Text, Word, Words};
 
@@ -23,11 +23,7 @@ const fn int(min: i64, max: i64) -> Shape {
 }
 
 pub(in crate::state::config) const GROUPS: &[Group] = &[
-    Group {
-        title: "Snapshots and append-only file",
-        because: "There are no snapshots and no append-only file yet.",
-        rows: DISK,
-    },
+    Group { title: "Append-only file", because: "There is no append-only file yet.", rows: DISK },
     Group { title: "Replication", because: "There is no replication yet.", rows: REPLICATION },
     Group { title: "Cluster", because: "There is no cluster mode yet.", rows: CLUSTER },
     Group {
@@ -54,19 +50,10 @@ const DISK: &[Setting] = &[
     row("appendonly", Anytime, Bool, "no").only("no", "there is no append-only file yet"),
     row("auto-aof-rewrite-min-size", Anytime, BYTES, "67108864"),
     row("auto-aof-rewrite-percentage", Anytime, SMALL_COUNT, "100"),
-    row("dbfilename", Protected, Checked(dump_name), "dump.rdb"),
     row("no-appendfsync-on-rewrite", Anytime, Bool, "no"),
     row("rdb-del-sync-files", Anytime, Bool, "no"),
-    row("rdb-save-incremental-fsync", Anytime, Bool, "yes"),
-    row("rdbchecksum", AtStart, Bool, "yes"),
     row("sanitize-dump-payload", Anytime, Word(&["no", "yes", "clients"]), "no"),
-    row("save", Anytime, Words(save_points), "").but("", "snapshots cannot be written yet"),
-    row("stop-writes-on-bgsave-error", Anytime, Bool, "yes"),
 ];
-
-fn dump_name(text: &str) -> Result<(), &'static str> {
-    file_name(text, "dbfilename can't be a path, just a filename")
-}
 
 fn append_name(text: &str) -> Result<(), &'static str> {
     if text.is_empty() {
@@ -186,8 +173,6 @@ const OTHERWISE: &[Setting] = &[
         .or("server_cpulist")
         .but("", "threads run where the kernel puts them"),
     row("set-proc-title", AtStart, Bool, "yes"),
-    row("shutdown-on-sigint", Anytime, Words(shutdown_words), "default"),
-    row("shutdown-on-sigterm", Anytime, Words(shutdown_words), "default"),
     row("socket-mark-id", AtStart, int(0, u32::MAX as i64), "0").but("0", "sockets are not marked"),
 ];
 
@@ -195,10 +180,8 @@ const OTHERWISE: &[Setting] = &[
 pub(in crate::state::config) const UNLISTED: &[Setting] = &[
     row("aof-disable-auto-gc", Anytime, Bool, "no"),
     row("cluster-ping-interval", Anytime, COUNT, "0"),
-    row("key-load-delay", Anytime, int(i32::MIN as i64, INT_MAX), "0"),
     row("loading-process-events-interval-bytes", Anytime, int(1024, INT_MAX), "524288"),
     row("lua-enable-deprecated-api", AtStart, Bool, "no"),
-    row("rdb-key-save-delay", Anytime, int(i32::MIN as i64, INT_MAX), "0"),
     row("repl-rdb-channel", Anytime, Bool, "yes"),
     row("use-exit-on-panic", Anytime, Bool, "no"),
     row("watchdog-period", Anytime, SMALL_COUNT, "0"),

@@ -42,29 +42,6 @@ impl Shape {
     }
 }
 
-/// `save`: pairs of seconds and changes; each line adds to those before, an empty one takes them all back.
-pub(super) fn save_points(present: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
-    match words {
-        [] => return Ok(present.to_vec()),
-        [b""] => return Ok(Vec::new()),
-        _ => {}
-    }
-    let number =
-        |w: &&[u8], min| base::text::parse_i64(w).filter(|n| (min..=i64::from(i32::MAX)).contains(n));
-    let good = |pair: &[&[u8]]| number(&pair[0], 1).is_some() && number(&pair[1], 0).is_some();
-    if !words.len().is_multiple_of(2) || !words.chunks_exact(2).all(good) {
-        return Err("Invalid save parameters".into());
-    }
-    let mut all = present.to_vec();
-    for word in words {
-        if !all.is_empty() {
-            all.push(b' ');
-        }
-        all.extend_from_slice(word);
-    }
-    Ok(all)
-}
-
 /// `replicaof`: nobody, or a host and a port.
 pub(super) fn primary(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
     if let [b""] = words {
@@ -104,26 +81,6 @@ pub(super) fn title_template(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// `shutdown-on-sigint`, `shutdown-on-sigterm`
-pub(super) fn shutdown_words(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
-    const ALL: &[&str] = &["default", "save", "nosave", "now", "force"];
-    if words.is_empty() {
-        return Err(format!("argument(s) must be one of the following: {}", ALL.join(", ")));
-    }
-    let mut has = [false; 5];
-    for given in words {
-        has[word(given, ALL)?] = true;
-    }
-    if has[1] && has[2] {
-        return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".into());
-    }
-    if has[1] {
-        return Err("not supported: snapshots cannot be written yet".into());
-    }
-    let shown: Vec<&str> = (1..5).filter(|i| has[*i]).map(|i| ALL[i]).collect();
-    Ok(if shown.is_empty() { "default".into() } else { shown.join(" ").into() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,23 +95,11 @@ mod tests {
         for (shape, text, shown) in [
             (Shape::Bool, "YES", Ok("yes")),
             (Shape::Memory { min: 0, max: 9999 }, "2kb", Ok("2048")),
-            (Shape::Words(save_points), "900 1 60 5", Ok("900 1 60 5")),
-            (Shape::Words(save_points), "900  1", Err("Invalid save parameters")),
-            (Shape::Words(save_points), "0 1", Err("Invalid save parameters")),
             (Shape::Words(primary), "NO one", Ok("")),
             (Shape::Words(primary), "1.2.3.4 x", Err("Invalid master port")),
-            (Shape::Words(shutdown_words), "force now", Ok("now force")),
-            (Shape::Words(shutdown_words), "save", Err("not supported: snapshots cannot be written yet")),
             (Shape::Checked(title_template), "{title}-{port}", Ok("{title}-{port}")),
         ] {
             assert_eq!(read(&shape, text), shown.map(Into::into).map_err(Into::into), "{text}");
         }
-    }
-
-    #[test]
-    fn save_lines_add_up_and_an_empty_one_begins_anew() {
-        let two = save_points(b"900 1", &[b"60", b"2"]).unwrap();
-        assert_eq!(two, b"900 1 60 2");
-        assert_eq!(save_points(&two, &[b""]).unwrap(), b"");
     }
 }

@@ -1,0 +1,38 @@
+//! DEBUG RELOAD: the data is written to the dump file and loaded from it again.
+use crate::core::call::ServerCall;
+use crate::core::error;
+use crate::core::persistence::{load_again, save_now};
+use command::Done;
+
+/// What the words behind it ask for.
+#[derive(Default)]
+struct Options {
+    /// A key that is there already is replaced.
+    merges: bool,
+    /// What is there stays.
+    keeps: bool,
+    /// The file is loaded that is there already.
+    only_loads: bool,
+}
+
+pub(super) fn reload(call: &mut ServerCall<'_>) -> Done {
+    let mut options = Options::default();
+    for word in call.args.iter_from(2) {
+        match word.to_ascii_lowercase().as_slice() {
+            b"merge" => options.merges = true,
+            b"noflush" => options.keeps = true,
+            b"nosave" => options.only_loads = true,
+            _ => return Err(error::reload_option()),
+        }
+    }
+    if !options.only_loads && !save_now(call.server, call.now) {
+        return Err(error::unspecified());
+    }
+    load_again(call.server, options.keeps, options.merges).map_err(|why| {
+        call.server.log.warning(&why);
+        error::reload_failed()
+    })?;
+    call.server.log.warning("DB reloaded by DEBUG RELOAD");
+    call.reply.ok();
+    Ok(())
+}

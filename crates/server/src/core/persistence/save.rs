@@ -1,0 +1,242 @@
+//! Writes snapshots: SAVE, BGSAVE, save points, and what SHUTDOWN and DEBUG RELOAD need.
+use super::file::NewFile;
+use crate::core::mailbox::Message;
+use crate::core::server::Server;
+use crate::core::session::ClientRecord;
+use crate::state::REDIS_VERSION;
+use crate::state::config::{Config, SavePoint, reason};
+use crate::state::persistence::{Delay, Save, UNSAVED};
+use base::Millis;
+use disk::rdb::{About, FileForm, Form, SaveError, save_file};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use store::Frozen;
+
+/// After a failure the next attempt by a save point comes so many seconds later.
+const RETRY_S: i64 = 5;
+
+/// Why no snapshot is begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// One is being written.
+    Busy,
+    /// The system gives no thread.
+    NoThread,
+}
+
+/// What follows when a snapshot in the background has ended.
+pub(crate) enum Then {
+    Nothing,
+    /// This client is answered: it waits for it.
+    Answer(Arc<ClientRecord>),
+}
+
+/// The data at one moment, and all that its file is made by.
+struct Image {
+    frozen: Frozen,
+    config: Arc<Config>,
+    about: About,
+    changes: u64,
+}
+
+/// Freezes the data. The caller holds all gates.
+fn freeze(server: &Server, now: Millis) -> Image {
+    let config = server.config();
+    let texts = vec![
+        ("redis-ver", REDIS_VERSION.to_string()),
+        ("redis-bits", usize::BITS.to_string()),
+        ("ctime", (now.0 / 1000).to_string()),
+        ("used-mem", pack::counted::used_bytes().to_string()),
+        ("aof-base", "0".into()),
+    ];
+    let about = About { texts, functions: server.persistence.functions().to_vec() };
+    let frozen = server.keyspace.freeze(now, config.store.eviction.policy);
+    Image { frozen, about, changes: server.keyspace.stats().dirty, config }
+}
+
+/// Freezes the data and has a thread write it. The caller holds all gates.
+pub(crate) fn save_in_background(server: &Server, now: Millis, then: Then) -> Result<(), Refused> {
+    let saves = &server.persistence.saves;
+    let image = freeze(server, now);
+    let save = saves.begin(now, image.frozen.keys).ok_or(Refused::Busy)?;
+    if matches!(then, Then::Nothing) {
+        saves.tried_s.store(now.0 / 1000, Relaxed);
+    }
+    let owner = server.shared();
+    let write = move || {
+        let done = write(&owner, image, &save);
+        end_in_background(&owner, &save, done, &then);
+    };
+    match std::thread::Builder::new().name("sardine-save".into()).spawn(write) {
+        Ok(thread) => {
+            server.persistence.keep_thread(thread);
+            Ok(())
+        }
+        Err(error) => {
+            server.log.warning(&format!("Can't save in background: no thread: {}", reason(&error)));
+            saves.end();
+            note_failure(server);
+            Err(Refused::NoThread)
+        }
+    }
+}
+
+/// Writes the data before it returns, while the caller holds all gates. False if it cannot be written; the
+/// log says why.
+pub(crate) fn save_now(server: &Server, now: Millis) -> bool {
+    let saves = &server.persistence.saves;
+    let image = freeze(server, now);
+    let (changes, keys) = (image.changes, image.frozen.keys);
+    let Some(save) = saves.begin(now, keys) else { return false };
+    let done = write(server, image, &save);
+    if done.is_ok() {
+        saves.note_saved(server.clock.now(), changes);
+        server.persistence.refuse(UNSAVED, false);
+    }
+    saves.end();
+    done.is_ok()
+}
+
+/// Saves what has to be saved before the server ends, while the caller holds all gates: `saves` is what was
+/// asked for, None where the save points decide. False if the server has to go on, because it cannot save;
+/// unless it is forced to end.
+pub(crate) fn save_to_end(server: &Server, now: Millis, (saves, is_forced): (Option<bool>, bool)) -> bool {
+    if server.persistence.saves.running().is_some() {
+        server.log.warning("A snapshot is being written in the background. It is given up!");
+    }
+    server.persistence.end();
+    let has_points = !server.config().snapshots.points().is_empty();
+    if !saves.unwrap_or(has_points) || server.persistence.is_loading() {
+        return true;
+    }
+    server.log.notice("Saving the final RDB snapshot before exiting.");
+    let is_saved = save_now(server, now);
+    if !is_saved {
+        server.log.warning(match is_forced {
+            true => "Error trying to save the DB, exiting nonetheless, as it was asked for.",
+            false => "Error trying to save the DB, can't exit.",
+        });
+    }
+    if !is_saved && !is_forced {
+        server.log.warning("Errors trying to shut down the server. Check the logs for more information.");
+    }
+    is_saved || is_forced
+}
+
+/// Begins a snapshot if a save point asks for one. The caller holds no gate.
+pub(crate) fn save_if_due(server: &Server, config: &Config, now: Millis) {
+    let saves = &server.persistence.saves;
+    let points = config.snapshots.points();
+    let (now_s, last_s) = (now.0 / 1000, saves.last_s.load(Relaxed));
+    let is_late = |seconds: i64| now_s - last_s > seconds;
+    let may_try = !saves.has_failed.load(Relaxed) || now_s - saves.tried_s.load(Relaxed) > RETRY_S;
+    let is_possible = may_try && !server.persistence.is_loading() && saves.running().is_none();
+    if !is_possible || !points.iter().any(|point| is_late(point.seconds)) {
+        return;
+    }
+    let changes = server.changes_since_save();
+    let is_due = |point: &&SavePoint| changes >= point.changes.max(1) && is_late(point.seconds);
+    if let Some(point) = points.iter().find(is_due) {
+        server.log.notice(&format!("{changes} changes in {} seconds. Saving...", point.seconds));
+        let all = server.gates.enter_alone();
+        // Nobody is answered, so it does not matter why it was not begun: the log knows.
+        let _ = save_in_background(server, now, Then::Nothing);
+        drop(all);
+    }
+}
+
+/// What a snapshot in the background came to.
+fn end_in_background(server: &Server, save: &Save, done: Result<u64, ()>, then: &Then) {
+    if let Then::Answer(client) = then {
+        return end_in_foreground(server, client, done);
+    }
+    let saves = &server.persistence.saves;
+    let now = server.clock.now();
+    saves.took_s.store((now.0 - save.began.0) / 1000, Relaxed);
+    match done {
+        Ok(changes) => {
+            saves.note_saved(now, changes);
+            server.persistence.refuse(UNSAVED, false);
+            server.log.notice("Background saving terminated with success");
+        }
+        Err(()) if save.is_given_up() => server.log.warning("Background saving was given up"),
+        Err(()) => {
+            server.log.warning("Background saving error");
+            note_failure(server);
+        }
+    }
+    saves.end();
+}
+
+/// What a snapshot came to for which a client waits. That it has failed is told to that client alone.
+fn end_in_foreground(server: &Server, client: &ClientRecord, done: Result<u64, ()>) {
+    let saves = &server.persistence.saves;
+    if let Ok(changes) = done {
+        saves.note_saved(server.clock.now(), changes);
+        server.persistence.refuse(UNSAVED, false);
+    }
+    saves.end();
+    if client.end_waiting() {
+        let reply: &[u8] = if done.is_ok() { b"+OK\r\n" } else { b"-ERR\r\n" };
+        server.mailboxes[client.worker].send(Message::Served(client.id, reply.to_vec()));
+    }
+}
+
+/// The last snapshot has failed: writes are refused, if the settings say so ([`Server::obey_save_settings`]).
+fn note_failure(server: &Server) {
+    server.persistence.saves.has_failed.store(true, Relaxed);
+    server.refuse_writes_if_unsaved();
+}
+
+/// Writes the file and puts it in its place. Returns how many changes the data had had; where there is an
+/// error the log says which.
+fn write(server: &Server, image: Image, save: &Save) -> Result<u64, ()> {
+    let changes = image.changes;
+    match write_file(image, save) {
+        Ok(()) => {
+            server.log.notice("DB saved on disk");
+            Ok(changes)
+        }
+        Err(why) => {
+            why.iter().for_each(|why| server.log.warning(why));
+            Err(())
+        }
+    }
+}
+
+/// An error says why, unless the snapshot was given up.
+fn write_file(image: Image, save: &Save) -> Result<(), Option<String>> {
+    let Image { frozen, config, about, .. } = image;
+    let (folder, settings) = (&config.dir, &config.snapshots);
+    let (place, target) = (folder.display(), folder.join(&settings.file_name));
+    let mut new = NewFile::create(folder).map_err(|error| {
+        let why = reason(&error);
+        Some(format!("Failed opening a temp RDB file (in server root dir {place}) for saving: {why}"))
+    })?;
+    let form = FileForm {
+        form: Form { version: settings.version, compresses: config.store.rdb_compresses },
+        has_checksum: settings.has_checksum,
+        syncs: settings.syncs,
+    };
+    let delay = Delay::new(settings.save_delay);
+    let mut go_on = || {
+        delay.pass();
+        save.note_key()
+    };
+    let written = save_file(frozen, &mut new.file, (&about, &config.store, form), &mut go_on);
+    match written {
+        Ok(_) => {}
+        Err(SaveError::GivenUp) => return Err(None),
+        Err(SaveError::Io(error)) => {
+            return Err(Some(format!("Write error while saving DB to the disk: {}", reason(&error))));
+        }
+    }
+    let temporary = new.path().display().to_string();
+    new.put_in_place(&target).map_err(|error| {
+        Some(format!(
+            "Error moving temp DB file {temporary} on the final destination {} (in server root dir {place}): {}",
+            settings.file_name.display(),
+            reason(&error)
+        ))
+    })
+}

@@ -1,0 +1,248 @@
+//! What is known of the dump file: whether it is being loaded, whether a snapshot is being written, how the
+//! last ones ended. `core/persistence` does the work.
+use base::Millis;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Nothing is refused.
+pub(crate) const NOTHING: u8 = 0;
+/// The data is being loaded: only commands that say so run.
+pub(crate) const LOADING: u8 = 1;
+/// The last snapshot in the background has failed: writes are refused.
+pub(crate) const UNSAVED: u8 = 2;
+
+/// All of it; one for a server.
+pub(crate) struct Persistence {
+    /// What keeps requests from running, [`LOADING`] and [`UNSAVED`] together: workers look at it at every
+    /// turn of a connection.
+    refusing: AtomicU8,
+    pub(crate) loading: Loading,
+    pub(crate) saves: Saves,
+    /// Libraries of functions, which came with the file that was loaded and go into the next.
+    functions: Mutex<Arc<Vec<Vec<u8>>>>,
+    /// The threads that write.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The file that is being loaded, or was loaded last.
+#[derive(Default)]
+pub(crate) struct Loading {
+    pub(crate) began_s: AtomicI64,
+    pub(crate) total_bytes: AtomicU64,
+    pub(crate) loaded_bytes: AtomicU64,
+    /// `used-mem` of the file.
+    pub(crate) used_memory_bytes: AtomicU64,
+    /// Keys that are loaded so far, or were loaded; those that were left out because they had expired.
+    pub(crate) keys: AtomicU64,
+    pub(crate) expired: AtomicU64,
+}
+
+/// Snapshots.
+pub(crate) struct Saves {
+    /// The one that is being written.
+    running: Mutex<Option<Arc<Save>>>,
+    /// When the last one was written, or the server started; seconds of the Unix time.
+    pub(crate) last_s: AtomicI64,
+    /// How many changes the data had had by then.
+    pub(crate) saved_changes: AtomicU64,
+    /// When one was last begun in the background.
+    pub(crate) tried_s: AtomicI64,
+    /// How long the last one took in the background; -1: there was none.
+    pub(crate) took_s: AtomicI64,
+    pub(crate) has_failed: AtomicBool,
+    /// How many were written.
+    pub(crate) count: AtomicU64,
+    /// How many bytes were copied while the last one was written.
+    pub(crate) copied_bytes: AtomicU64,
+}
+
+/// A snapshot that is being written.
+pub(crate) struct Save {
+    pub(crate) began: Millis,
+    /// `pack`'s count of copied bytes when the data was frozen.
+    copied_before: u64,
+    /// Keys in all, and keys that are written.
+    pub(crate) keys: u64,
+    pub(crate) written: AtomicU64,
+    is_given_up: AtomicBool,
+}
+
+impl Persistence {
+    /// `now`: the server starts.
+    pub(crate) fn new(now: Millis) -> Persistence {
+        Persistence {
+            refusing: AtomicU8::new(NOTHING),
+            loading: Loading::default(),
+            saves: Saves {
+                running: Mutex::default(),
+                last_s: AtomicI64::new(now.0 / 1000),
+                saved_changes: AtomicU64::new(0),
+                tried_s: AtomicI64::new(0),
+                took_s: AtomicI64::new(-1),
+                has_failed: AtomicBool::new(false),
+                count: AtomicU64::new(0),
+                copied_bytes: AtomicU64::new(0),
+            },
+            functions: Mutex::default(),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// What keeps requests from running: a load.
+    #[inline]
+    pub(crate) fn refusing(&self) -> u8 {
+        self.refusing.load(Relaxed)
+    }
+
+    /// Whether the data is being loaded.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.refusing() & LOADING != 0
+    }
+
+    /// From here on requests are refused for this reason, or no longer.
+    pub(crate) fn refuse(&self, why: u8, is_so: bool) {
+        match is_so {
+            true => self.refusing.fetch_or(why, Relaxed),
+            false => self.refusing.fetch_and(!why, Relaxed),
+        };
+    }
+
+    /// Libraries of functions, as they were loaded.
+    pub(crate) fn functions(&self) -> Arc<Vec<Vec<u8>>> {
+        Arc::clone(&lock(&self.functions))
+    }
+
+    pub(crate) fn keep_functions(&self, functions: Vec<Vec<u8>>) {
+        *lock(&self.functions) = Arc::new(functions);
+    }
+
+    /// Keeps the handle of a thread that writes, and forgets those that have ended.
+    pub(crate) fn keep_thread(&self, thread: JoinHandle<()>) {
+        let mut threads = lock(&self.threads);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
+    }
+
+    /// Gives up what is being written, and waits for the threads.
+    pub(crate) fn end(&self) {
+        self.saves.give_up();
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Loading {
+    /// A file of so many bytes is loaded from here on.
+    pub(crate) fn begin(&self, now: Millis, total_bytes: u64) {
+        self.began_s.store(now.0 / 1000, Relaxed);
+        self.total_bytes.store(total_bytes, Relaxed);
+        for count in [&self.loaded_bytes, &self.used_memory_bytes, &self.keys, &self.expired] {
+            count.store(0, Relaxed);
+        }
+    }
+
+    /// It is loaded.
+    pub(crate) fn end(&self, keys: u64, expired: u64) {
+        self.keys.store(keys, Relaxed);
+        self.expired.store(expired, Relaxed);
+    }
+}
+
+impl Saves {
+    /// The one that is being written.
+    pub(crate) fn running(&self) -> Option<Arc<Save>> {
+        lock(&self.running).clone()
+    }
+
+    /// Begins one of so many keys; None while another is being written.
+    pub(crate) fn begin(&self, now: Millis, keys: u64) -> Option<Arc<Save>> {
+        let mut running = lock(&self.running);
+        if running.is_some() {
+            return None;
+        }
+        let save = Save {
+            began: now,
+            copied_before: pack::counted::copied_bytes(),
+            keys,
+            written: AtomicU64::new(0),
+            is_given_up: AtomicBool::new(false),
+        };
+        Some(Arc::clone(running.insert(Arc::new(save))))
+    }
+
+    /// The one that is being written has ended.
+    pub(crate) fn end(&self) {
+        if let Some(save) = lock(&self.running).take() {
+            self.copied_bytes.store(save.copied_bytes(), Relaxed);
+        }
+    }
+
+    /// Asks the one that is being written to stop.
+    pub(crate) fn give_up(&self) {
+        if let Some(save) = self.running() {
+            save.is_given_up.store(true, Relaxed);
+        }
+    }
+
+    /// It was written; the data had had so many changes when it was frozen.
+    pub(crate) fn note_saved(&self, now: Millis, changes: u64) {
+        self.last_s.store(now.0 / 1000, Relaxed);
+        self.saved_changes.store(changes, Relaxed);
+        self.has_failed.store(false, Relaxed);
+        self.count.fetch_add(1, Relaxed);
+    }
+}
+
+impl Save {
+    /// Whether nobody wants it any more.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Relaxed)
+    }
+
+    /// How many bytes commands have copied because the snapshot holds them, or did: the more of it is
+    /// written, the more of what it held is free again.
+    pub(crate) fn copied_bytes(&self) -> u64 {
+        pack::counted::copied_bytes() - self.copied_before
+    }
+
+    /// A key is written. Breaks off if nobody wants the rest.
+    pub(crate) fn note_key(&self) -> ControlFlow<()> {
+        self.written.fetch_add(1, Relaxed);
+        if self.is_given_up() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// What `rdb-key-save-delay` and `key-load-delay` ask for: so many microseconds after each key, or one after
+/// so many keys where the number is negative.
+pub(crate) struct Delay {
+    setting: i32,
+    keys: AtomicU64,
+}
+
+impl Delay {
+    pub(crate) fn new(setting: i32) -> Delay {
+        Delay { setting, keys: AtomicU64::new(0) }
+    }
+
+    /// Waits after a key.
+    #[inline]
+    pub(crate) fn pass(&self) {
+        match self.setting {
+            0 => {}
+            micros @ 1.. => std::thread::sleep(Duration::from_micros(micros as u64)),
+            keys => {
+                if self.keys.fetch_add(1, Relaxed).is_multiple_of(u64::from(keys.unsigned_abs())) {
+                    std::thread::sleep(Duration::from_micros(1));
+                }
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

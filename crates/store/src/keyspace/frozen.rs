@@ -1,0 +1,145 @@
+//! All data as it was at one moment, for whoever writes it to a file while commands go on.
+//!
+//! ```text
+//! freeze: one more owner for the tree of every database in every shard, O(shards), whatever they hold
+//! visit:  leaf by leaf, without a lock; a shard's tree is let go of when all of it was visited
+//! ```
+//!
+//! A command that writes copies the leaf, and the nodes above it, which the frozen tree still holds; then the
+//! values that it changes likewise. So the price of a frozen keyspace is what is written while it lasts, and
+//! falls as it is visited. Uses of keys are not recorded in leaves that are held (`eviction/uses.rs`).
+use crate::entry::Meta;
+use crate::eviction::lru_clock::CODES;
+use crate::eviction::uses::Tracking;
+use crate::keyspace::seeds::Seeds;
+use crate::keyspace::shard::kind;
+use crate::snapshot::ValueRef;
+use crate::value::Value;
+use crate::{Deadline, Keyspace, Policy, Usage};
+use base::Millis;
+use pack::map::Map;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// All databases as they were at one moment.
+pub struct Frozen {
+    /// Those that had keys, in order.
+    dbs: Vec<FrozenDb>,
+    /// How many keys there are in all.
+    pub keys: u64,
+    /// Whether some hash has fields with deadlines.
+    pub has_timed_hashes: bool,
+}
+
+/// One database as it was at one moment.
+pub struct FrozenDb {
+    /// Its number.
+    pub number: u16,
+    /// How many keys it has, those past their deadline included.
+    pub keys: u64,
+    /// How many of them have a deadline.
+    pub volatile_keys: u64,
+    /// Its tree in each shard that has some of it.
+    maps: Vec<Map<Value>>,
+    moment: Arc<Moment>,
+}
+
+/// What has to be known of the moment to read what was frozen.
+struct Moment {
+    now: Millis,
+    seeds: Seeds,
+    tracking: Tracking,
+    /// When each code of the LRU clock began, in microseconds.
+    began_us: Box<[i64; CODES]>,
+}
+
+/// A key and its value.
+pub struct FrozenEntry<'f> {
+    pub key: &'f [u8],
+    pub value: ValueRef<'f>,
+    /// It may have passed.
+    pub deadline: Deadline,
+    /// [`Usage::Untracked`] where the policy does not go by uses.
+    pub usage: Usage,
+}
+
+impl Keyspace {
+    /// The data at this moment. The caller makes sure that no command is half done: the shards are locked one
+    /// after the other. `policy` says which uses of keys are wanted.
+    pub fn freeze(&self, now: Millis, policy: Policy) -> Frozen {
+        let moment = Arc::new(Moment {
+            now,
+            seeds: self.seeds,
+            tracking: policy.tracking(),
+            began_us: Box::new(std::array::from_fn(|code| self.uses.began_us(code as u8))),
+        });
+        let mut dbs: Vec<FrozenDb> = (0..self.databases()).map(|db| FrozenDb::new(db, &moment)).collect();
+        let mut timed_hashes = 0;
+        for index in 0..self.shards() {
+            let shard = self.shard(index);
+            for (db, frozen) in shard.dbs().zip(&mut dbs).filter(|(db, _)| !db.map.is_empty()) {
+                frozen.keys += db.map.len();
+                frozen.volatile_keys += db.volatile.keys;
+                timed_hashes += db.volatile.hashes;
+                frozen.maps.push(db.map.clone());
+            }
+        }
+        dbs.retain(|db| db.keys > 0);
+        Frozen { keys: dbs.iter().map(|db| db.keys).sum(), dbs, has_timed_hashes: timed_hashes > 0 }
+    }
+}
+
+impl Frozen {
+    /// The databases that had keys, in order.
+    pub fn into_dbs(self) -> impl Iterator<Item = FrozenDb> {
+        self.dbs.into_iter()
+    }
+}
+
+impl FrozenDb {
+    fn new(number: u16, moment: &Arc<Moment>) -> FrozenDb {
+        FrozenDb { number, keys: 0, volatile_keys: 0, maps: Vec::new(), moment: Arc::clone(moment) }
+    }
+
+    /// Visits all keys until told to stop, and lets go of each shard's tree when it was visited.
+    pub fn visit(self, visit: &mut dyn FnMut(FrozenEntry<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        let FrozenDb { maps, moment, .. } = self;
+        maps.into_iter().try_for_each(|map| moment.visit_map(&map, visit))
+    }
+}
+
+impl Moment {
+    fn visit_map(
+        &self,
+        map: &Map<Value>,
+        visit: &mut dyn FnMut(FrozenEntry<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut place = Some(0);
+        while let Some(crowd) = place.and_then(|place| map.crowd(place)) {
+            for index in 0..crowd.len() {
+                let found = crowd.at(index);
+                let meta = Meta(found.meta);
+                let seed = self.seeds.of_elements(kind(&found));
+                visit(FrozenEntry {
+                    key: found.key,
+                    value: ValueRef::new((meta, found.inline, found.outside), seed, self.now),
+                    deadline: meta.deadline(found.inline),
+                    usage: self.usage(crowd.uses().get(index).copied().unwrap_or(0)),
+                })?;
+            }
+            place = crowd.leaf_note().range.last.checked_add(1);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn usage(&self, byte: u8) -> Usage {
+        match self.tracking {
+            Tracking::Off => Usage::Untracked,
+            Tracking::Frequency => Usage::Frequency(byte),
+            Tracking::Recency => {
+                let used_us = self.began_us[usize::from(byte)];
+                Usage::IdleMs((self.now.0 - used_us / 1000).max(0))
+            }
+        }
+    }
+}
