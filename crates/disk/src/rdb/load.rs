@@ -40,19 +40,25 @@ pub(crate) fn load(
         Type::Stream | Type::Stream2 | Type::Stream3 => load_stream::load(view, key, kind, reader),
         _ => load_collection(view, key, kind, reader),
     };
-    match loaded {
-        Ok(()) => Ok(if view.exists(key) { Loaded::Value } else { Loaded::Nothing }),
-        Err(broken) => {
-            view.remove(key);
-            Err(broken)
-        }
+    if loaded.is_err() {
+        view.remove(key);
     }
+    loaded
 }
 
-fn load_string(view: &mut View<'_>, key: &Key<'_>, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+/// What a collection of so many elements is.
+fn loaded(len: u64) -> Loaded {
+    if len == 0 { Loaded::Nothing } else { Loaded::Value }
+}
+
+fn load_string(
+    view: &mut View<'_>,
+    key: &Key<'_>,
+    reader: &mut Reader<impl Source>,
+) -> Result<Loaded, Broken> {
     let text = reader.string()?;
     view.put_string(key, text, Form::Auto, Expiry::Clear);
-    Ok(())
+    Ok(Loaded::Value)
 }
 
 fn load_collection(
@@ -60,19 +66,25 @@ fn load_collection(
     key: &Key<'_>,
     kind: Type,
     reader: &mut Reader<impl Source>,
-) -> Result<(), Broken> {
+) -> Result<Loaded, Broken> {
     const VACANT: &str = "the key holds nothing";
     match kind {
         Type::List | Type::ListZiplist | Type::ListZiplists | Type::ListListpacks => {
-            load_list(&mut view.list_or_new(key).expect(VACANT), kind, reader)
+            let mut list = view.list_or_new(key).expect(VACANT);
+            load_list(&mut list, kind, reader).map(|()| loaded(list.len()))
         }
         Type::Set | Type::SetInts | Type::SetListpack => {
-            load_set(&mut view.set_or_new(key).expect(VACANT), kind, reader)
+            let mut set = view.set_or_new(key).expect(VACANT);
+            load_set(&mut set, kind, reader).map(|()| loaded(set.len()))
         }
         Type::ZSet | Type::ZSetText | Type::ZSetZiplist | Type::ZSetListpack => {
-            load_zset(&mut view.zset_or_new(key).expect(VACANT), kind, reader)
+            let mut zset = view.zset_or_new(key).expect(VACANT);
+            load_zset(&mut zset, kind, reader).map(|()| loaded(zset.len()))
         }
-        _ => load_hash(&mut view.hash_or_new(key).expect(VACANT), kind, reader),
+        _ => {
+            let mut hash = view.hash_or_new(key).expect(VACANT);
+            load_hash(&mut hash, kind, reader).map(|()| loaded(hash.len()))
+        }
     }
 }
 

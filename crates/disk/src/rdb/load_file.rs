@@ -17,20 +17,23 @@ use super::source::Broken;
 use super::source::{Slice, Source, Stream};
 use super::version::VERSION_MAX;
 use base::Millis;
+use base::hash::Hash;
+use std::collections::VecDeque;
 use std::io::{self, Read};
-use std::ops::{AddAssign, ControlFlow};
+use std::ops::{AddAssign, ControlFlow, Range};
 use store::{Deadline, Keyspace, Settings, Usage};
 
 /// So many bytes of a file are cut into a batch at once.
 const BATCH_BYTES: usize = 512 << 10;
 
-/// Whole keys of a file, in their bytes.
+/// Whole keys of one database, in their bytes.
 pub struct Batch {
     bytes: Vec<u8>,
+    /// Where each of the keys ends.
+    ends: Vec<u32>,
     /// At which byte of the file they begin.
     first: u64,
     version: u16,
-    /// The database that the first of them belongs to.
     db: u64,
 }
 
@@ -151,46 +154,49 @@ impl<R: Read> FileReader<R> {
 
     /// What comes next. After [`Piece::Large`] the caller has to load that key.
     pub fn next_piece(&mut self) -> Result<Piece, LoadError> {
-        self.reader.source.fill(BATCH_BYTES);
-        let (len, db) = self.whole_keys();
-        if len > 0 {
-            let first = self.at();
-            let bytes = self.reader.source.take(len as u64)?.to_vec();
-            let batch = Batch { bytes, first, version: self.version(), db: self.db };
-            self.db = db;
-            return Ok(Piece::Batch(batch));
-        }
-        self.next_other().map_err(|broken| failed(&mut self.reader, broken))?
-    }
-
-    /// How many of the bytes that wait are whole keys, and the database that the one behind them belongs to.
-    fn whole_keys(&self) -> (usize, u64) {
-        let waiting = self.reader.source.waiting();
-        let mut reader = Reader::new(Slice::new(waiting), self.version(), self.lengths_max);
-        let (mut end, mut db) = (0, self.db);
-        while let Ok(found) = pass_over(&mut reader) {
-            match found {
-                Passed::Whole => {}
-                Passed::Database(number) => db = number,
-                Passed::Other => break,
+        loop {
+            self.reader.source.fill(BATCH_BYTES);
+            let ends = self.whole_keys();
+            if let Some(len) = ends.last().copied() {
+                let first = self.at();
+                let bytes = self.reader.source.take(u64::from(len))?.to_vec();
+                return Ok(Piece::Batch(Batch { bytes, ends, first, version: self.version(), db: self.db }));
             }
-            end = reader.source.at() as usize;
+            if let Some(piece) = self.next_other().map_err(|broken| failed(&mut self.reader, broken))?? {
+                return Ok(piece);
+            }
         }
-        (end, db)
     }
 
-    fn next_other(&mut self) -> Result<Result<Piece, LoadError>, Broken> {
-        // The byte is looked at before anything is taken: a large key is left to `load_key`.
-        self.reader.source.fill(1);
-        let mut ahead =
-            Reader::new(Slice::new(self.reader.source.waiting()), self.version(), self.lengths_max);
+    /// Where the keys end that are there as a whole in the bytes that wait.
+    fn whole_keys(&self) -> Vec<u32> {
+        let waiting = self.reader.source.waiting();
+        let waiting = &waiting[..waiting.len().min(BATCH_BYTES)];
+        let mut reader = Reader::new(Slice::new(waiting), self.version(), self.lengths_max);
+        let mut ends = Vec::with_capacity(BATCH_BYTES / 64);
+        while let Ok(Part::Key(head)) = next_part(&mut reader)
+            && reader.skip_string().and_then(|()| skip(head.kind, &mut reader)).is_ok()
+        {
+            ends.push(reader.source.at() as u32);
+        }
+        ends
+    }
+
+    /// Anything but keys that are there as a whole; None for what is of no interest.
+    fn next_other(&mut self) -> Result<Result<Option<Piece>, LoadError>, Broken> {
+        // A large key is looked at before anything is taken: it is left to `load_key`.
+        let waiting = self.reader.source.waiting();
+        let mut ahead = Reader::new(Slice::new(waiting), self.version(), self.lengths_max);
         if let Ok(Part::Key(_)) = next_part(&mut ahead) {
-            return Ok(Ok(Piece::Large));
+            return Ok(Ok(Some(Piece::Large)));
         }
         let piece = match next_part(&mut self.reader)? {
-            Part::Key(_) | Part::Database(_) | Part::Skipped => {
-                return self.reader.broken("the file ends too early");
+            Part::Key(_) => return self.reader.broken("the file ends too early"),
+            Part::Database(number) => {
+                self.db = number;
+                return Ok(Ok(None));
             }
+            Part::Skipped => return Ok(Ok(None)),
             Part::About => {
                 let name = self.reader.string()?.to_vec();
                 Piece::About(name, self.reader.string()?.to_vec())
@@ -203,9 +209,9 @@ impl<R: Read> FileReader<R> {
                 skip_module(&mut self.reader)?;
                 Piece::Module(module_name(id))
             }
-            Part::End => return self.end(),
+            Part::End => return Ok(self.end()?.map(Some)),
         };
-        Ok(Ok(piece))
+        Ok(Ok(Some(piece)))
     }
 
     fn end(&mut self) -> Result<Result<Piece, LoadError>, Broken> {
@@ -223,7 +229,7 @@ impl<R: Read> FileReader<R> {
     /// Loads the key that [`Piece::Large`] has announced.
     pub fn load_key(&mut self, rules: &LoadRules<'_>, counts: &mut LoadCounts) -> Result<(), LoadError> {
         match next_part(&mut self.reader) {
-            Ok(Part::Key(head)) => load_entry(&mut self.reader, (head, self.db), rules, counts),
+            Ok(Part::Key(head)) => self.load_value(&head, rules, counts),
             Ok(_) => Ok(()),
             Err(broken) => Err(LoadError::Broken(broken)),
         }
@@ -234,68 +240,114 @@ impl<R: Read> FileReader<R> {
     }
 }
 
+impl<R: Read> FileReader<R> {
+    fn load_value(
+        &mut self,
+        head: &Head,
+        rules: &LoadRules<'_>,
+        counts: &mut LoadCounts,
+    ) -> Result<(), LoadError> {
+        let db = database(self.db, rules)?;
+        let mut name = Vec::new();
+        self.reader.element_into(&mut name)?;
+        let hash = rules.keyspace.hash(&name);
+        load_entry(&mut self.reader, (head, db, (&name, hash)), rules, counts)
+    }
+}
+
 /// The error of the input, where there is one: that a file ends too early may be one.
 fn failed<R>(reader: &mut Reader<Stream<R>>, broken: Broken) -> LoadError {
     reader.source.error.take().map_or(LoadError::Broken(broken), LoadError::Io)
 }
 
-enum Passed {
-    /// A key, or something of no interest.
-    Whole,
-    Database(u64),
-    Other,
-}
+/// So many keys are between the one that is looked for in the keyspace and the one that is loaded.
+const AHEAD: usize = 16;
 
-fn pass_over(reader: &mut Reader<Slice<'_>>) -> Result<Passed, Broken> {
-    Ok(match next_part(reader)? {
-        Part::Key(head) => {
-            reader.skip_string()?;
-            skip(head.kind, reader)?;
-            Passed::Whole
-        }
-        Part::Database(number) => Passed::Database(number),
-        Part::Skipped => Passed::Whole,
-        Part::About | Part::Function | Part::Module(_) | Part::End => Passed::Other,
-    })
+/// A key of a batch that is about to be loaded.
+struct Coming {
+    head: Head,
+    name: Vec<u8>,
+    hash: Hash,
+    /// Where its value is in the batch.
+    value: Range<usize>,
 }
 
 impl Batch {
-    /// Loads all of its keys.
+    /// Loads all of its keys. The memory that each will be put into is asked for some keys ahead.
     pub fn load(&self, rules: &LoadRules<'_>, counts: &mut LoadCounts) -> Result<(), LoadError> {
-        let source = Slice::part(&self.bytes, self.first);
-        let mut reader = Reader::new(source, self.version, LengthsMax::of(rules.settings));
-        let (end, mut db) = (self.first + self.bytes.len() as u64, self.db);
-        while reader.source.at() < end {
-            match next_part(&mut reader)? {
-                Part::Key(head) => load_entry(&mut reader, (head, db), rules, counts)?,
-                Part::Database(number) => db = number,
-                _ => {}
+        let db = database(self.db, rules)?;
+        let mut coming: VecDeque<Coming> = VecDeque::with_capacity(AHEAD);
+        let mut names: Vec<Vec<u8>> = Vec::new();
+        let (mut heads, mut values) = (self.reader(rules), self.reader(rules));
+        let mut starts = std::iter::once(0).chain(self.ends.iter().map(|end| *end as usize));
+        let mut ends = self.ends.iter().map(|end| *end as usize);
+        loop {
+            let next = starts.next().zip(ends.next());
+            if let Some((start, end)) = next {
+                heads.source = self.part(start..end);
+                let found = self.look_ahead(&mut heads, end, rules, names.pop().unwrap_or_default())?;
+                rules.keyspace.prefetch_hashed(db, found.hash);
+                coming.push_back(found);
+                if let Some(half_way) = coming.len().checked_sub(AHEAD / 2) {
+                    rules.keyspace.prefetch_entry_hashed(db, coming[half_way].hash);
+                }
+                if coming.len() < AHEAD {
+                    continue;
+                }
             }
+            let Some(one) = coming.pop_front() else { return Ok(()) };
+            values.source = self.part(one.value);
+            load_entry(&mut values, (&one.head, db, (&one.name, one.hash)), rules, counts)?;
+            names.push(one.name);
         }
-        Ok(())
+    }
+
+    fn reader(&self, rules: &LoadRules<'_>) -> Reader<Slice<'_>> {
+        Reader::new(self.part(0..0), self.version, LengthsMax::of(rules.settings))
+    }
+
+    fn part(&self, part: Range<usize>) -> Slice<'_> {
+        Slice::part(&self.bytes[part.clone()], self.first + part.start as u64)
+    }
+
+    /// Reads what stands in front of a value that ends at `end`; `name` is room for the key.
+    fn look_ahead(
+        &self,
+        reader: &mut Reader<Slice<'_>>,
+        end: usize,
+        rules: &LoadRules<'_>,
+        mut name: Vec<u8>,
+    ) -> Result<Coming, LoadError> {
+        let Part::Key(head) = next_part(reader)? else { return Ok(reader.broken("no key is here")?) };
+        reader.element_into(&mut name)?;
+        let (hash, start) = (rules.keyspace.hash(&name), (reader.source.at() - self.first) as usize);
+        Ok(Coming { head, name, hash, value: start..end })
     }
 }
 
-/// Loads a key, whose name and value come next.
+/// The database of this number, if there is one.
+fn database(number: u64, rules: &LoadRules<'_>) -> Result<u16, LoadError> {
+    let db = u16::try_from(number).ok().filter(|db| *db < rules.keyspace.databases());
+    db.ok_or(LoadError::Database(number))
+}
+
+/// Loads a key, whose value comes next.
 fn load_entry(
     reader: &mut Reader<impl Source>,
-    (head, db): (Head, u64),
+    (head, db, (name, hash)): (&Head, u16, (&[u8], Hash)),
     rules: &LoadRules<'_>,
     counts: &mut LoadCounts,
 ) -> Result<(), LoadError> {
-    let mut name = Vec::new();
-    reader.element_into(&mut name)?;
     let LoadRules { keyspace, settings, now, .. } = *rules;
-    let db = u16::try_from(db).ok().filter(|db| *db < keyspace.databases()).ok_or(LoadError::Database(db))?;
     if head.deadline.is_past(now) {
         counts.expired += 1;
         return Ok(skip(head.kind, reader)?);
     }
-    let (mut view, key) = keyspace.lock_one(db, now, settings, &name);
+    let (mut view, key) = keyspace.lock_one_hashed(db, now, settings, name, hash);
     view.leave_no_trace();
     if view.exists(&key) {
         if !rules.replaces {
-            return Err(LoadError::Twice(db, name.clone()));
+            return Err(LoadError::Twice(db, name.to_vec()));
         }
         view.remove(&key);
     }

@@ -16,7 +16,7 @@
 //!
 //! An id is two lengths, except where the picture says 16 bytes: those have the highest byte first.
 use super::kind::Type;
-use super::load::in_block;
+use super::load::{Loaded, in_block};
 use super::read::Reader;
 use super::source::Broken;
 use super::source::Source;
@@ -41,7 +41,7 @@ pub(super) fn load(
     key: &Key<'_>,
     kind: Type,
     reader: &mut Reader<impl Source>,
-) -> Result<(), Broken> {
+) -> Result<Loaded, Broken> {
     let settings = view.settings();
     let mut stream = view.stream_or_new(key).expect("the key holds nothing");
     let mut entries = Entries { stream: &mut stream, settings };
@@ -65,7 +65,7 @@ pub(super) fn load(
     for _ in 0..reader.length()? {
         load_group(&mut stream, kind, reader)?;
     }
-    Ok(())
+    Ok(Loaded::Value)
 }
 
 fn id(reader: &mut Reader<impl Source>) -> Result<Id, Broken> {
