@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A part is full at [`PART_BYTES`], so that a long queue is never copied to grow, and a short one takes one
-//! part that grows as it needs.
+//! part that grows as it needs. A short one that has run leaves its room for the next one of any client of
+//! its worker ([`Room`]): to allocate and grow it was a twentieth of a transaction of five commands.
 use base::hash::Hash;
 use command::Flags;
 use resp::{Args, Span};
@@ -16,6 +17,8 @@ use resp::{Args, Span};
 /// A part takes no further request when its arguments have so many bytes, or so many requests are in it.
 const PART_BYTES: usize = 32 << 10;
 const PART_REQUESTS: usize = 512;
+/// More room than this is not kept for another queue.
+const ROOM_BYTES_MAX: usize = 4 << 10;
 
 /// See the file's opener.
 pub(crate) struct Queue {
@@ -43,6 +46,27 @@ struct Packed {
     row: u32,
     spans_end: u32,
     hash: Option<Hash>,
+}
+
+/// Room of a queue that has run, for the next one.
+#[derive(Default)]
+pub(crate) struct Room(Vec<Part>);
+
+impl Room {
+    /// Keeps the room of this queue, unless it is much.
+    pub(crate) fn keep(&mut self, mut queue: Queue) {
+        if let [part] = &mut queue.parts[..]
+            && part.room_bytes() <= ROOM_BYTES_MAX
+        {
+            part.clear();
+            self.0 = queue.parts;
+        }
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.iter().map(|part| size_of::<Part>() + part.room_bytes()).sum()
+    }
 }
 
 /// One request of a queue, as it is run.
@@ -79,6 +103,14 @@ impl Queue {
     /// Whether any of the commands has all of these flags.
     pub(crate) fn has(&self, flags: Flags) -> bool {
         self.flags.has(flags)
+    }
+
+    /// Takes this room, if it has none.
+    pub(crate) fn take(&mut self, room: &mut Room) {
+        if self.parts.is_empty() {
+            self.parts = std::mem::take(&mut room.0);
+            self.room_bytes = self.parts.iter().map(|part| size_of::<Part>() + part.room_bytes()).sum();
+        }
     }
 
     /// Appends a request to the command with this number and these flags.
@@ -122,6 +154,12 @@ impl Part {
             self.bytes.extend_from_slice(arg);
         }
         self.requests.push(Packed { row: row as u32, spans_end: self.spans.len() as u32, hash });
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+        self.requests.clear();
     }
 
     fn room_bytes(&self) -> usize {
@@ -174,6 +212,32 @@ mod tests {
         }
         assert_eq!((count, queue.len()), (2000, 2000));
         assert!(queue.has(Flags::WRITE) && queue.has(Flags::READONLY) && !queue.has(Flags::ADMIN));
+    }
+
+    #[test]
+    fn a_queue_takes_the_room_of_a_short_one_that_has_run_and_nothing_else_of_it() {
+        let (mut room, set) = (Room::default(), (7, Flags::WRITE));
+        for round in 0..3 {
+            let mut queue = Queue::new();
+            queue.take(&mut room);
+            assert!(
+                (queue.room_bytes() > 0) == (round > 0) && queue.iter().count() == 0 && room.bytes() == 0
+            );
+            let key = format!("k{round}");
+            with_args(&[b"SET", key.as_bytes(), b"v"], |args| queue.push(set, None, &args));
+            // Only an empty queue takes room.
+            queue.take(&mut Room::default());
+            assert!(queue.iter().map(|queued| queued.args.at(1)).eq([key.as_bytes()]));
+            let counted: usize = queue.parts.iter().map(|part| part.room_bytes() + size_of::<Part>()).sum();
+            assert_eq!(queue.room_bytes(), counted);
+            room.keep(queue);
+            assert_eq!(room.bytes(), counted);
+        }
+        let mut long = Queue::new();
+        with_args(&[b"SET", b"k", &[b'v'; ROOM_BYTES_MAX]], |args| long.push(set, None, &args));
+        let before = room.bytes();
+        room.keep(long);
+        assert_eq!(room.bytes(), before, "much is not kept");
     }
 
     #[test]

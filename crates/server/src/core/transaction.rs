@@ -8,7 +8,7 @@
 //!
 //! What a client watches (`state/watched.rs`) is forgotten when its transaction ends, however it does.
 use crate::core::modes::Modes;
-use crate::core::queue::Queue;
+use crate::core::queue::{Queue, Room};
 use crate::core::server::Server;
 use crate::core::session::{ClientRecord, Session, WatchedKey};
 use crate::state::counters::Counters;
@@ -32,18 +32,19 @@ impl Session {
         true
     }
 
-    /// Keeps a request for EXEC.
+    /// Keeps a request for EXEC. The first takes up room that another queue has left.
     pub(crate) fn enqueue(
         &mut self,
         row: (usize, Flags),
-        hash: Option<Hash>,
-        args: &Args<'_>,
+        (hash, args): (Option<Hash>, &Args<'_>),
+        room: &mut Room,
         counters: &Counters,
     ) {
         // EXEC will refuse a queue that is broken, or whose watched keys have changed: nothing more is kept
         // for it.
         let is_kept = |queue: &&mut Queue| !queue.is_broken && !self.record.is_watch_broken();
         let Some(queue) = self.queue.as_deref_mut().filter(is_kept) else { return };
+        queue.take(room);
         queue.push(row, hash, args);
         self.record.note_queue(queue, counters);
     }

@@ -119,9 +119,10 @@ impl<'s> Executor<'s> {
     }
 
     /// Keeps a request for EXEC. A client may queue as much as may be kept of requests that have not run.
-    fn enqueue(&self, session: &mut Session, row: &Row, request: &Request<'s, '_>, reply: &mut Reply) {
+    fn enqueue(&mut self, session: &mut Session, row: &Row, request: &Request<'s, '_>, reply: &mut Reply) {
         session.record.last_row.store(row.number as u32, Relaxed);
-        session.enqueue((row.number, row.flags), request.hash, &request.args, self.counters);
+        let request = (request.hash, &request.args);
+        session.enqueue((row.number, row.flags), request, &mut self.queue_room, self.counters);
         reply.simple("QUEUED");
         if session.queued_bytes() as u64 > self.query_buffer_bytes_max(session) {
             session.after = After::Overflow;

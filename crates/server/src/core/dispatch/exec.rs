@@ -76,6 +76,7 @@ impl<'s> Executor<'s> {
         };
         session.record.forget_queue(self.counters);
         session.unwatch(self.server);
+        self.queue_room.keep(*queue);
         done
     }
 
@@ -83,13 +84,15 @@ impl<'s> Executor<'s> {
     /// worker's gate and holds no shard.
     fn run_as_one(&mut self, session: &mut Session, queue: &Queue, reply: &mut Reply) {
         let (mark, request_bytes) = (self.mark, self.request_bytes);
+        // What has come with EXEC was asked for when it was queued.
+        let is_late = request_bytes <= queue.arg_bytes();
         // What was queued has come in earlier turns, and may be of interest to the log of large requests.
         self.request_bytes = request_bytes.max(queue.room_bytes());
         self.bound();
         session.modes.set(Modes::EXECUTING);
         let mut plan = std::mem::take(&mut self.plan);
         match self.plan(&mut plan, queue) {
-            Locks::Keys => self.run_on_shards(session, queue, &plan, reply),
+            Locks::Keys => self.run_on_shards(session, (queue, is_late), &plan, reply),
             Locks::Everything => self.alone(|this| {
                 this.serves_later = true;
                 this.run_alone(session, queue, reply);
@@ -138,14 +141,23 @@ impl<'s> Executor<'s> {
         plan.keys.extend(keys);
     }
 
-    fn run_on_shards(&mut self, session: &mut Session, queue: &Queue, plan: &Plan, reply: &mut Reply) {
+    /// The keys of a queue that has come in earlier turns are no longer in the cache.
+    fn run_on_shards(
+        &mut self,
+        session: &mut Session,
+        (queue, is_late): (&Queue, bool),
+        plan: &Plan,
+        reply: &mut Reply,
+    ) {
         // The view keeps these settings while requests may look at newer ones.
         let config = Arc::clone(&self.config);
         let hashes = || plan.keys.iter().map(|(_, hash)| *hash);
         let watched = session.watching.iter().flat_map(|all| &all.0).map(|watched| watched.hash);
         let keyspace = &self.server.keyspace;
         let mut view = keyspace.lock_shards_of(self.now.wall, &config.store, hashes().chain(watched));
-        view.prefetch(session.db, hashes());
+        if is_late {
+            view.prefetch(session.db, hashes());
+        }
         let is_overdue = |watched: &WatchedKey| view.has_overdue(watched.db, &watched.key, watched.hash);
         if session.has_stale_watch(self.server, is_overdue) {
             return give_nothing(session, reply);

@@ -29,6 +29,7 @@ use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
 use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
 use crate::core::permission;
+use crate::core::queue;
 use crate::core::refusal::{Refusal, append_error};
 use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
@@ -150,6 +151,8 @@ pub(crate) struct Executor<'s> {
     serves_later: bool,
     /// Room for what EXEC finds out before it runs a queue.
     plan: Plan,
+    /// Room for the next queue.
+    queue_room: queue::Room,
     /// EXEC has run last, and has left out the replies that its client does not want.
     has_muted: bool,
 }
@@ -199,6 +202,7 @@ impl<'s> Executor<'s> {
             is_alone: false,
             serves_later: false,
             plan: Plan::default(),
+            queue_room: queue::Room::default(),
             has_muted: false,
         }
     }
@@ -240,13 +244,14 @@ impl<'s> Executor<'s> {
 
     /// Bytes of memory that it holds between batches.
     pub(crate) fn room_bytes(&self) -> usize {
-        self.positions.capacity() * size_of::<u32>() + self.plan.room_bytes()
+        self.positions.capacity() * size_of::<u32>() + self.plan.room_bytes() + self.queue_room.bytes()
     }
 
     /// Gives that memory back; the next command of several keys, or the next EXEC, takes it up again.
     pub(crate) fn give_room_back(&mut self) {
         self.positions = Vec::new();
         self.plan = Plan::default();
+        self.queue_room = queue::Room::default();
     }
 
     /// Sets the time that commands see from here on, and takes up the configuration in force.
