@@ -8,10 +8,10 @@
 //! ```
 //!
 //! No thread blocks: the worker keeps what the client sends meanwhile (`worker/park.rs`) and wakes for the
-//! earliest end (`worker/block.rs`). A waiting has to end exactly once, though its time may be over at the
+//! earliest end (`worker/block.rs`). A wait has to end exactly once, though its time may be over at the
 //! moment when another worker runs CLIENT UNBLOCK. So whoever takes the ticket out of `ClientRecord::waiting`
-//! ends it: the client's own worker when the time is over, who serves it for a key that has changed, or
-//! CLIENT UNBLOCK on any worker; the last two then send a message.
+//! ends it: the client's own worker when the time is over, the worker that serves it because a key has
+//! changed, or the worker that runs CLIENT UNBLOCK; the last two then send a message.
 use crate::core::call::ServerCall;
 use crate::core::error;
 use crate::core::modes::Modes;

@@ -3,7 +3,7 @@
 use super::client_memory::bytes_of;
 use super::registry::Registry;
 use super::session::{ClientDetails, ClientRecord};
-use super::tracking::Ways;
+use super::tracking::TrackingFlags;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -105,16 +105,16 @@ fn redirect(record: &ClientRecord) -> i64 {
 /// Redis's letters, one for each thing that is special about a client; `N` where nothing is.
 fn flags(record: &ClientRecord) -> String {
     let details = record.details();
-    let ways = record.tracker.get().map_or(Ways::default(), |tracker| tracker.ways());
+    let tracking = record.tracker.get().map_or(TrackingFlags::default(), |tracker| tracker.flags());
     let marks = [
         (details.is_monitor, 'O'),
         (record.is_subscribed(), 'P'),
         (record.queued.load(Relaxed) != ClientRecord::NO_TRANSACTION, 'x'),
         (record.is_watch_broken(), 'd'),
         (record.is_parked.load(Relaxed), 'b'),
-        (ways.has(Ways::ON), 't'),
-        (ways.has(Ways::BROKEN), 'R'),
-        (ways.has(Ways::BCAST), 'B'),
+        (tracking.has(TrackingFlags::ON), 't'),
+        (tracking.has(TrackingFlags::BROKEN), 'R'),
+        (tracking.has(TrackingFlags::BCAST), 'B'),
         (record.is_killed.load(Relaxed), 'A'),
         (matches!(record.peer, net::Peer::Unix { .. }), 'U'),
         (details.is_spared, 'e'),

@@ -8,7 +8,7 @@ use base::Millis;
 use std::sync::Arc;
 use store::{Keyspace, Listener, Told};
 
-/// Those to whom it matters what happens to keys.
+/// Those who are told what happens to keys: clients that wait for keys, listen, watch, or keep copies.
 pub(crate) struct KeyEvents {
     pub(crate) waiters: Waiters,
     pub(crate) notifier: Notifier,
@@ -22,9 +22,9 @@ impl KeyEvents {
         KeyEvents { waiters: Waiters::new(shards), notifier, watched: Watched::new(shards), tracking }
     }
 
-    /// These events have happened, perhaps by the doing of a client that tracks keys: they are published,
-    /// those who watch the keys are marked, and those who have read them are told. Those who wait for the
-    /// keys are not served by it: whoever runs commands does that (`dispatch/serve.rs`).
+    /// Publishes these events, marks the clients that watch the keys, and tells the clients that keep copies.
+    /// `origin` is the client that caused the events, if it tracks keys. Clients that wait for the keys are
+    /// not served here: dispatch does that (`dispatch/serve.rs`).
     pub(crate) fn hear(&self, told: &[Told], origin: Origin<'_>) {
         self.notifier.hear(told);
         self.watched.hear(told);
@@ -32,12 +32,13 @@ impl KeyEvents {
     }
 }
 
-/// The keyspace's way to the server.
+/// What the keyspace calls when something happens to keys outside a command on them: expiry, eviction,
+/// FLUSHALL, SWAPDB.
 pub(crate) struct KeyListener(pub(crate) Arc<KeyEvents>);
 
 impl Listener for KeyListener {
-    /// Whoever made the change cannot serve those who wait: they are noted, and served when the worker that
-    /// did it has let the shards go.
+    /// Clients that wait cannot be served here, while shards are locked: their keys are noted as ready, and
+    /// a worker serves them when the shards are let go.
     fn hear(&self, told: &[Told]) {
         self.0.hear(told, None);
         if self.0.waiters.is_any() {

@@ -1,6 +1,6 @@
-//! All commands by name: one row for each, whoever runs it, built once from the tables. A row is looked up on
-//! the path of every request: a name is packed into two integers, a multiplication chosen at start-up makes
-//! their hash perfect, and one comparison confirms that it is this name and no other.
+//! All commands by name: one row for each, built once from the tables of the data families and of the server.
+//! A row is looked up on the path of every request: a name is packed into two integers, a multiplier chosen
+//! at start-up makes their hash perfect, and one comparison confirms that it is this name and no other.
 //!
 //! Data families and the server may each hold a part of one container (MEMORY USAGE reads a key, MEMORY PURGE
 //! does not): rows of the same name are joined, their subcommands together.
@@ -47,17 +47,18 @@ impl From<ServerRun> for Run {
 pub(crate) struct Row {
     /// Lower case; subcommands as `client|list`.
     pub(crate) full_name: String,
-    /// In upper case, without its container's.
+    /// In upper case, without the name of its container.
     pub(crate) name: &'static str,
-    /// What clients call it: its name, another by `rename-command`, or nothing at all.
+    /// What clients call it: its name, or the one that `rename-command` gave it; empty if that took its name
+    /// away.
     pub(crate) called: Vec<u8>,
-    /// That name packed, where no other has the same.
+    /// That name packed; None where another name could have the same word.
     word: Option<Word>,
     pub(crate) arity: Arity,
     pub(crate) flags: Flags,
     pub(crate) acl: Acl,
     pub(crate) keys: &'static [KeySpec],
-    /// Where its keys are, as far as dispatch must know at once.
+    /// Which arguments are keys, as far as that is the same in every request.
     pub(crate) fixed_keys: FixedKeys,
     pub(crate) doc: &'static Doc,
     /// Whether its grammar marks arguments as secret.
@@ -193,8 +194,7 @@ impl Registry {
     }
 
     /// The row of a command's name in any case; the container's row where it has subcommands. On the path of
-    /// every request: one multiplication, one comparison, and where the name has other signs than letters a
-    /// second one.
+    /// every request: one multiplication and one comparison, or two where the name is not of letters alone.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Row> {
         let word = Word::of(name);
@@ -211,7 +211,7 @@ impl Registry {
         self.rows.iter().filter(|row| !row.called.is_empty())
     }
 
-    /// Rows and subcommands together.
+    /// How many rows and subcommands there are together.
     pub(crate) fn count(&self) -> usize {
         self.places.len()
     }
@@ -223,7 +223,7 @@ impl Registry {
         place.subcommand.map_or(row, |s| &row.subcommands[s])
     }
 
-    /// What rules of users need to know of the commands.
+    /// Names, categories and subcommands of all commands, which the rules of users refer to.
     pub(crate) fn catalog(&self) -> Catalog {
         let known = |row: &Row| Known {
             name: row.full_name.clone(),
@@ -297,7 +297,7 @@ impl Index {
         }
     }
 
-    /// Enters a name; whether its slot was free.
+    /// Enters a name, and returns whether its slot was free.
     fn claim(&mut self, name: &[u8], row: usize) -> bool {
         let slot = &mut self.slots[slot(Word::of(name), self.multiplier)];
         let is_free = *slot == EMPTY;
@@ -305,7 +305,7 @@ impl Index {
         is_free
     }
 
-    /// The only row that may have this name; beyond the last row where none has.
+    /// The index of the only row that may have this name, or an index beyond the last row.
     #[inline]
     fn candidate(&self, word: Word) -> usize {
         usize::from(self.slots[slot(word, self.multiplier)])
@@ -317,9 +317,10 @@ fn slot(word: Word, multiplier: u64) -> usize {
     (word.mixed().wrapping_mul(multiplier) >> (64 - SLOTS.ilog2())) as usize
 }
 
-/// A name with its letters folded to one case: the first eight bytes and the last eight, or of a shorter one
-/// the first and the last four. Other bytes are folded too, so names that are not the same in any case may
-/// share it.
+/// A name in a form that is quick to compare: its length, its beginning and its end, with upper-case letters
+/// made lower-case. Beginning and end are 8 bytes each, of a name shorter than 8 bytes 4 each, and of one
+/// shorter than 4 all of it. Two different names may have the same word: other bytes are changed along with
+/// the letters, and the middle of a name longer than 16 bytes is left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Word {
     head: u64,
@@ -328,7 +329,7 @@ struct Word {
 }
 
 impl Word {
-    /// Longer names are not all in it.
+    /// The longest name of which no byte is left out.
     const LEN_MAX: usize = 16;
 
     #[inline]
@@ -347,14 +348,14 @@ impl Word {
         Word { head: head | FOLD, tail: tail | FOLD, len: name.len() }
     }
 
-    /// The word of a name of letters alone; None for others. No other name has that word, because folding
-    /// makes a letter only of the same letter in either case.
+    /// The word of a name of at most 16 letters and nothing else; None for other names. No other name has
+    /// that word, in any case, because folding turns no other byte into a letter.
     fn of_letters(name: &[u8]) -> Option<Word> {
         let is_whole = name.len() <= Word::LEN_MAX && name.iter().all(u8::is_ascii_alphabetic);
         is_whole.then(|| Word::of(name))
     }
 
-    /// The word as one integer. It differs between any two names that are in use.
+    /// The word as one integer. [`Index::new`] makes sure that it differs between all names in use.
     #[inline]
     fn mixed(self) -> u64 {
         self.head ^ self.tail.rotate_left(27) ^ (self.len as u64).rotate_right(8)
@@ -384,7 +385,7 @@ mod tests {
         }
     }
 
-    /// Every bit of every byte: folding alone would take `RESTORE\rASKING` for RESTORE-ASKING.
+    /// Changes every bit of every byte: by its word alone `RESTORE\rASKING` would be RESTORE-ASKING.
     #[test]
     fn a_name_with_one_bit_changed_is_found_only_where_that_is_its_case() {
         let registry = Registry::new(FAMILIES);
@@ -398,7 +399,8 @@ mod tests {
         }
     }
 
-    /// Of many requests, most of which would fail: what is known early is what the key specs then find.
+    /// Makes many requests, most of which would fail, and compares the keys that the row knows without the
+    /// arguments with those that the key specs find.
     #[test]
     fn the_keys_known_early_are_those_of_the_key_specs() {
         let registry = Registry::new(FAMILIES);

@@ -1,4 +1,4 @@
-//! Clients that wait for a key: BLPOP and its kin, which have found nothing.
+//! Clients that wait for a key: they have sent BLPOP or another blocking command, which has found nothing.
 //!
 //! ```text
 //! tries, finds nothing --- Executor::wait_for_keys ---> queued under each key that it waits for
@@ -11,9 +11,9 @@
 //! locked, so no change between the try and the entry is missed. Each key that somebody waits for has an open
 //! ear in its shard (`store::View::open_ear`); writes to other keys pay nothing.
 //!
-//! A waiting ends once: whoever takes its ticket out of `ClientRecord::waiting` ends it, and holds that lock
-//! while it tries the request (`core/blocking.rs`). Who has found a request in a queue, and comes to it when
-//! its client waits for something else by then, sees another ticket there.
+//! A wait ends once: the thread that takes its ticket out of `ClientRecord::waiting` ends it, and holds that
+//! lock while it tries the request (`core/blocking.rs`). A thread that has found a request in a queue compares
+//! tickets first: by then its client may wait for something else.
 use crate::core::session::{ClientRecord, Session, Ticket};
 use crate::state::acl::User;
 use command::Wait;
@@ -32,8 +32,8 @@ pub(crate) struct Waiter {
     pub(crate) row: usize,
     pub(crate) db: u16,
     pub(crate) protocol: Protocol,
-    /// Whose request it is, by the rules of this version of all users. Newer ones hold when it is tried
-    /// again.
+    /// The user who sent it, as of this version of all users. If they have changed since, the new rules hold
+    /// when the request is tried again.
     pub(crate) user: Arc<User>,
     pub(crate) users_version: u64,
     request: Vec<u8>,
@@ -76,7 +76,7 @@ impl Waiter {
 #[derive(Default)]
 struct Queue {
     waiters: BTreeMap<Ticket, Arc<Waiter>>,
-    /// How many of them have something to say of a key that is gone.
+    /// How many of them are tried also when the key is gone ([`Waiter::ends_without_key`]).
     ends_without_key: usize,
     /// How many wait for a list, a sorted set, a stream.
     of_kind: [usize; 3],
@@ -126,7 +126,8 @@ pub(crate) struct Waiters {
     /// Keys that changed where nobody could serve those who wait for them.
     ready: Mutex<Vec<Ready>>,
     ready_count: AtomicU64,
-    /// INFO's `total_blocking_keys`, and of these those that are waited for although they may go.
+    /// INFO's `total_blocking_keys`, and `total_blocking_keys_on_nokey`: those of them of which a waiting
+    /// request is tried also when the key is gone.
     pub(crate) keys: AtomicU64,
     pub(crate) keys_on_nokey: AtomicU64,
 }
@@ -161,7 +162,7 @@ impl Waiters {
         let record = &session.record;
         let (request, spans) = written(args, &wait.resolved);
         let ticket = Ticket(self.tickets.fetch_add(1, Relaxed));
-        // Before it is queued: from then on anybody may end it, who waits for the shards.
+        // Set before it is queued: from then on any thread that locks these shards may end the wait.
         *record.waiting() = Some(ticket);
         let waiter = Arc::new(Waiter {
             record: Arc::clone(record),
@@ -186,7 +187,7 @@ impl Waiters {
         waiter
     }
 
-    /// Whether it was not in the queue yet: a key may be named twice.
+    /// Puts it into the queue of one key. Returns false if it is there already: a key may be named twice.
     fn join(&self, shard: usize, key: &[u8], waiter: &Arc<Waiter>) -> bool {
         let mut part = self.part(shard);
         let queue = part.0.entry(waiter.db).or_default().entry(key.into()).or_default();
@@ -210,7 +211,7 @@ impl Waiters {
         }
     }
 
-    /// Takes it out of the queue of one key; whether it was in it. The caller closes the ear.
+    /// Takes it out of the queue of one key, and returns whether it was in it. The caller closes the ear.
     pub(crate) fn leave(&self, shard: usize, key: &[u8], waiter: &Waiter) -> bool {
         let mut part = self.part(shard);
         let Some(queues) = part.0.get_mut(&waiter.db) else { return false };
@@ -232,14 +233,14 @@ impl Waiters {
         true
     }
 
-    /// Who waits for this key and came after those with tickets below `first`: up to `count`, in order.
+    /// Up to `count` of the requests that wait for this key, in order, from ticket `first` on.
     pub(crate) fn next(&self, place: &Place, first: Ticket, count: usize) -> Vec<Arc<Waiter>> {
         let part = self.part(place.shard as usize);
         let Some(queue) = part.queue(place.db, &place.key) else { return Vec::new() };
         queue.waiters.range(first..).take(count).map(|(_, waiter)| Arc::clone(waiter)).collect()
     }
 
-    /// Whether it matters to anybody who waits for this key that it holds such a value, or none.
+    /// Whether a request that waits for this key is tried when it holds a value of this kind, or none.
     pub(crate) fn is_any_for(&self, place: &Place, kind: Option<Kind>) -> bool {
         let part = self.part(place.shard as usize);
         let Some(queue) = part.queue(place.db, &place.key) else { return false };
@@ -259,7 +260,7 @@ impl Waiters {
         places
     }
 
-    /// Whether anybody who waits for this key may be served by what there is now.
+    /// Whether somebody waits for this key who may be served by what an event offers.
     fn is_awaited(&self, shard: u32, db: u16, key: &[u8], offer: Offer) -> bool {
         let part = || self.part(shard as usize);
         match offer {
@@ -269,7 +270,8 @@ impl Waiters {
         }
     }
 
-    /// Keys of which those who wait for them have to be served, by whoever comes next.
+    /// Keeps keys that are ready for the next worker that calls [`Waiters::take_ready`] and serves those who
+    /// wait for them.
     pub(crate) fn make_ready(&self, more: Vec<Ready>) {
         if !more.is_empty() {
             let mut ready = self.ready();
@@ -278,7 +280,7 @@ impl Waiters {
         }
     }
 
-    /// All keys of these databases that somebody waits for: what lies under them is about to change.
+    /// Keeps all keys of these databases that somebody waits for: their values are about to change.
     pub(crate) fn make_all_ready(&self, is_meant: impl Fn(u16) -> bool) {
         let mut places = Vec::new();
         for shard in 0..self.parts.len() {
@@ -314,7 +316,7 @@ impl Waiters {
     }
 }
 
-/// A request of its own, with some arguments replaced, which are in the order of their places.
+/// A copy of a request with some arguments replaced; `replaced` is in the order of their places.
 fn written(args: &Args<'_>, replaced: &[(usize, Vec<u8>)]) -> (Vec<u8>, Vec<Span>) {
     let (mut bytes, mut spans) = (Vec::new(), Vec::with_capacity(args.len()));
     let mut replaced = replaced.iter().peekable();

@@ -10,7 +10,7 @@
 //! is told nothing.
 use super::Worker;
 use crate::core::mailbox::Message;
-use crate::core::tracking::{Invalidation, Ways};
+use crate::core::tracking::{Invalidation, TrackingFlags};
 use resp::{Protocol, Reply};
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Worker<'_> {
                 Some(worker) if worker == self.index => self.invalidate_instead(redirect, &keys),
                 Some(worker) => self.server.mailboxes[worker].send(Message::Redirected(redirect, keys)),
                 None => {
-                    tracker.set_ways(tracker.ways().with(Ways::BROKEN));
+                    tracker.set_flags(tracker.flags().with(TrackingFlags::BROKEN));
                     if protocol == Protocol::Resp3 {
                         self.push(id, &broken(redirect));
                     }

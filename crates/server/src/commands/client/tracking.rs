@@ -3,7 +3,7 @@ use super::{ABOUT, SUB};
 use crate::core::call::{ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::modes::Modes;
-use crate::core::tracking::{Overlap, Tracker, Ways, find_overlap};
+use crate::core::tracking::{Overlap, Tracker, TrackingFlags, find_overlap};
 use command::{Arg, Arity, Doc, Done, Error};
 
 pub(super) const TRACKING: ServerCommand = ServerCommand {
@@ -65,7 +65,7 @@ const NOBODY: i64 = -1;
 /// What CLIENT TRACKING asks for.
 #[derive(Default)]
 struct Wish<'a> {
-    ways: Ways,
+    flags: TrackingFlags,
     redirect: u64,
     prefixes: Vec<&'a [u8]>,
 }
@@ -85,7 +85,7 @@ fn tracking(call: &mut ServerCall<'_>) -> Done {
                     record.tracker.get_or_init(|| tracker)
                 }
             };
-            tracking.begin(tracker, (wish.ways, wish.redirect), &wish.prefixes);
+            tracking.begin(tracker, (wish.flags, wish.redirect), &wish.prefixes);
             call.session.modes.set(Modes::TRACKING);
         }
         b"off" => end(call),
@@ -110,11 +110,11 @@ fn wish<'a>(call: &ServerCall<'a>) -> Result<Wish<'a>, Error> {
     let mut wish = Wish::default();
     let mut rest = call.args.iter_from(3);
     while let Some(option) = rest.next() {
-        let way = match option.to_ascii_lowercase().as_slice() {
-            b"bcast" => Ways::BCAST,
-            b"optin" => Ways::OPTIN,
-            b"optout" => Ways::OPTOUT,
-            b"noloop" => Ways::NOLOOP,
+        let flag = match option.to_ascii_lowercase().as_slice() {
+            b"bcast" => TrackingFlags::BCAST,
+            b"optin" => TrackingFlags::OPTIN,
+            b"optout" => TrackingFlags::OPTOUT,
+            b"noloop" => TrackingFlags::NOLOOP,
             b"redirect" => {
                 let id = rest.next().ok_or_else(Error::syntax)?;
                 if wish.redirect != 0 {
@@ -131,20 +131,20 @@ fn wish<'a>(call: &ServerCall<'a>) -> Result<Wish<'a>, Error> {
             }
             _ => return Err(Error::syntax()),
         };
-        wish.ways = wish.ways.with(way);
+        wish.flags = wish.flags.with(flag);
     }
     Ok(wish)
 }
 
 /// Refuses options that contradict each other, or the modes in which the client tracks already.
 fn check(wish: &Wish<'_>, tracker: Option<&Tracker>) -> Done {
-    let before = tracker.map_or(Ways::default(), Tracker::ways);
-    let is_bcast = wish.ways.has(Ways::BCAST);
-    let (optin, optout) = (wish.ways.has(Ways::OPTIN), wish.ways.has(Ways::OPTOUT));
+    let before = tracker.map_or(TrackingFlags::default(), Tracker::flags);
+    let is_bcast = wish.flags.has(TrackingFlags::BCAST);
+    let (optin, optout) = (wish.flags.has(TrackingFlags::OPTIN), wish.flags.has(TrackingFlags::OPTOUT));
     if !is_bcast && !wish.prefixes.is_empty() {
         return Err(error::prefix_without_bcast());
     }
-    if before.has(Ways::ON) && before.has(Ways::BCAST) != is_bcast {
+    if before.has(TrackingFlags::ON) && before.has(TrackingFlags::BCAST) != is_bcast {
         return Err(error::tracking_mode_switched("BCAST mode on/off"));
     }
     if is_bcast && (optin || optout) {
@@ -153,7 +153,7 @@ fn check(wish: &Wish<'_>, tracker: Option<&Tracker>) -> Done {
     if optin && optout {
         return Err(error::optin_and_optout());
     }
-    if optin && before.has(Ways::OPTOUT) || optout && before.has(Ways::OPTIN) {
+    if optin && before.has(TrackingFlags::OPTOUT) || optout && before.has(TrackingFlags::OPTIN) {
         return Err(error::tracking_mode_switched("OPTIN/OPTOUT mode"));
     }
     let none = Default::default();
@@ -170,17 +170,17 @@ fn check(wish: &Wish<'_>, tracker: Option<&Tracker>) -> Done {
 }
 
 fn caching(call: &mut ServerCall<'_>) -> Done {
-    let tracker = call.session.record.tracker.get().filter(|tracker| tracker.ways().has(Ways::ON));
+    let tracker = call.session.record.tracker.get().filter(|tracker| tracker.flags().has(TrackingFlags::ON));
     let tracker = tracker.ok_or_else(error::caching_without_tracking)?;
-    let ways = tracker.ways();
+    let flags = tracker.flags();
     match call.args.at(2).to_ascii_lowercase().as_slice() {
-        b"yes" if ways.has(Ways::OPTIN) => {}
+        b"yes" if flags.has(TrackingFlags::OPTIN) => {}
         b"yes" => return Err(error::caching_not_in_mode("YES", "OPTIN")),
-        b"no" if ways.has(Ways::OPTOUT) => {}
+        b"no" if flags.has(TrackingFlags::OPTOUT) => {}
         b"no" => return Err(error::caching_not_in_mode("NO", "OPTOUT")),
         _ => return Err(Error::syntax()),
     }
-    tracker.set_ways(ways.with(Ways::CACHING));
+    tracker.set_flags(flags.with(TrackingFlags::CACHING));
     call.reply.ok();
     Ok(())
 }
@@ -193,20 +193,20 @@ fn redirection(call: &mut ServerCall<'_>) -> Done {
 
 fn info(call: &mut ServerCall<'_>) -> Done {
     let tracker = call.session.record.tracker.get().map(|tracker| &**tracker);
-    let ways = tracker.map_or(Ways::default(), Tracker::ways);
+    let flags = tracker.map_or(TrackingFlags::default(), Tracker::flags);
     let reply = &mut *call.reply;
     reply.map(3);
     reply.bulk(b"flags");
     let flags = [
-        (ways.has(Ways::ON), "on"),
-        (!ways.has(Ways::ON), "off"),
-        (ways.has(Ways::BCAST), "bcast"),
-        (ways.has(Ways::OPTIN), "optin"),
-        (ways.has(Ways::OPTIN) && ways.has(Ways::CACHING), "caching-yes"),
-        (ways.has(Ways::OPTOUT), "optout"),
-        (ways.has(Ways::OPTOUT) && ways.has(Ways::CACHING), "caching-no"),
-        (ways.has(Ways::NOLOOP), "noloop"),
-        (ways.has(Ways::BROKEN), "broken_redirect"),
+        (flags.has(TrackingFlags::ON), "on"),
+        (!flags.has(TrackingFlags::ON), "off"),
+        (flags.has(TrackingFlags::BCAST), "bcast"),
+        (flags.has(TrackingFlags::OPTIN), "optin"),
+        (flags.has(TrackingFlags::OPTIN) && flags.has(TrackingFlags::CACHING), "caching-yes"),
+        (flags.has(TrackingFlags::OPTOUT), "optout"),
+        (flags.has(TrackingFlags::OPTOUT) && flags.has(TrackingFlags::CACHING), "caching-no"),
+        (flags.has(TrackingFlags::NOLOOP), "noloop"),
+        (flags.has(TrackingFlags::BROKEN), "broken_redirect"),
     ];
     reply.set(flags.iter().filter(|(is, _)| *is).count());
     flags.iter().filter(|(is, _)| *is).for_each(|(_, flag)| reply.bulk(flag.as_bytes()));

@@ -1,4 +1,4 @@
-//! Client-side caching: clients keep copies of values and are told when these are no longer true (CLIENT
+//! Client-side caching: clients keep copies of values and are told when these are no longer valid (CLIENT
 //! TRACKING).
 //!
 //! ```text
@@ -12,12 +12,14 @@
 //! entry is missed. As in Redis a key is the same in all databases here: a change of `k` in one database is
 //! told to those who have read `k` in another.
 //!
-//! The table (`table.rs`) knows hashes, not names. A change brings the name. Where the table is over
-//! `tracking-table-max-keys`, a key that is forgotten is looked for in the keyspace by its hash; if it is not
-//! there, whoever has read it is told to forget everything, which is always right.
+//! The table (`table.rs`) keeps hashes of keys, not names; whoever changes a key has its name. When the table
+//! holds more keys than `tracking-table-max-keys`, some are dropped. The name of a dropped key is looked up
+//! in the keyspace by its hash. If no such key is there, the clients that have read it are told to forget
+//! everything, which is always safe.
 //!
-//! While any client that is connected has ever switched tracking on, every change of every key is heard
-//! (`Keyspace::hear_every_change`). When the last of them has gone the table is emptied, and nobody pays.
+//! The keyspace reports every change of every key (`Keyspace::hear_every_change`) as long as a client is
+//! connected that has ever switched tracking on. When the last of them has gone the table is emptied, and
+//! changes cost nothing again.
 mod table;
 pub(crate) mod tracker;
 
@@ -29,16 +31,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use store::{Event, Keyspace, Told};
 use table::{SLOT_BITS, Slot, Table};
-pub(crate) use tracker::{Overlap, Tracker, Ways, find_overlap};
+pub(crate) use tracker::{Overlap, Tracker, TrackingFlags, find_overlap};
 
-/// From so many slots on those of clients that have gone are taken up again.
+/// Slots of clients that have gone are freed when there are so many of them, and at least half of all.
 const SLOTS_BEFORE_SWEEP: usize = 1 << 16;
 /// How many keys are forgotten after a batch at most, where the table is over its bound.
 const FORGOTTEN_AT_ONCE: usize = 1 << 12;
 
-/// What is to be told to clients of one worker.
+/// A message to clients of one worker: these keys are no longer valid.
 pub(crate) struct Invalidation {
-    /// The array of keys as it is sent; None: everything.
+    /// The array of keys as it is sent; None: no key is valid any more.
     pub(crate) keys: Option<Arc<[u8]>>,
     /// The ids of the clients that track them.
     pub(crate) clients: Vec<u64>,
@@ -63,11 +65,14 @@ impl Invalidation {
 /// Who changed a key, if it is a client that tracks keys.
 pub(crate) type Origin<'o> = Option<&'o Tracker>;
 
+/// The numbers by which the table names clients.
 #[derive(Default)]
 struct Slots {
-    /// None: its client has gone, and the table may still name it.
+    /// By slot. None: its client has gone, and the table may still name it.
     clients: Vec<Option<Arc<Tracker>>>,
+    /// Slots that the table does not name.
     free: Vec<Slot>,
+    /// How many slots were left since `free` was last filled.
     gone: usize,
 }
 
@@ -83,7 +88,7 @@ struct Prefix {
 #[derive(Default)]
 struct Prefixes {
     all: BTreeMap<Box<[u8]>, Prefix>,
-    /// How many of them have so many bytes.
+    /// How many prefixes there are of each length in bytes.
     lens: BTreeMap<usize, usize>,
     /// The prefixes under which keys have changed since clients were last told.
     due: Vec<Box<[u8]>>,
@@ -91,7 +96,7 @@ struct Prefixes {
 
 /// See the file's opener.
 pub(crate) struct Tracking {
-    /// Leaves it for the worker with this index. Called under locks.
+    /// Sends an invalidation to the worker with this index. Called while shards are locked.
     post: Box<dyn Fn(usize, Invalidation) + Send + Sync>,
     /// The seed with which the keyspace hashes names.
     seed: Seed,
@@ -103,8 +108,8 @@ pub(crate) struct Tracking {
     is_due: AtomicBool,
     /// INFO's tracking_clients.
     clients: AtomicU64,
-    /// The connections that have a slot. Whoever changes the number from 0 or to 0 holds it until the
-    /// keyspace knows.
+    /// How many connections have a slot. A thread that changes it from 0 or to 0 keeps it locked until it has
+    /// told the keyspace.
     connected: Mutex<u64>,
     /// The table holds too many keys.
     is_over: AtomicBool,
@@ -127,6 +132,7 @@ impl Tracking {
         }
     }
 
+    /// How many clients track keys: INFO's tracking_clients. A load.
     pub(crate) fn clients(&self) -> u64 {
         self.clients.load(Relaxed)
     }
@@ -136,16 +142,18 @@ impl Tracking {
         (self.table.keys(), self.table.items())
     }
 
+    /// How many prefixes are tracked, by any number of clients each: INFO's tracking_total_prefixes.
     pub(crate) fn prefix_count(&self) -> u64 {
         self.prefix_count.load(Relaxed)
     }
 
+    /// What the table takes of memory. Takes each of its 64 locks once.
     pub(crate) fn table_bytes(&self) -> usize {
         self.table.bytes()
     }
 
-    /// Makes a client one that may track. `client` is its id, `worker` serves it. The caller holds no shard.
-    /// None: there are too many.
+    /// Gives a client a slot, which it needs to track keys. `client` is its id, `worker` serves it. None if
+    /// all 2^20 slots are taken. The caller holds no shard.
     pub(crate) fn connect(&self, keyspace: &Keyspace, client: u64, worker: usize) -> Option<Arc<Tracker>> {
         let mut connected = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
         let tracker = self.take_slot(client, worker)?;
@@ -176,12 +184,20 @@ impl Tracking {
         Some(tracker)
     }
 
-    /// CLIENT TRACKING ON.
-    pub(crate) fn begin(&self, tracker: &Arc<Tracker>, (ways, redirect): (Ways, u64), prefixes: &[&[u8]]) {
-        self.clients.fetch_add(u64::from(!tracker.ways().has(Ways::ON)), Relaxed);
+    /// CLIENT TRACKING ON. `redirect` is the id of the client that is told instead, 0 for none. `prefixes` are
+    /// those of BCAST, where none stands for all keys.
+    pub(crate) fn begin(
+        &self,
+        tracker: &Arc<Tracker>,
+        (flags, redirect): (TrackingFlags, u64),
+        prefixes: &[&[u8]],
+    ) {
+        self.clients.fetch_add(u64::from(!tracker.flags().has(TrackingFlags::ON)), Relaxed);
         tracker.set_redirect(redirect);
-        tracker.set_ways(ways.with(Ways::ON).with(Ways(tracker.ways().0 & Ways::CACHING.0)));
-        if ways.has(Ways::BCAST) {
+        tracker.set_flags(
+            flags.with(TrackingFlags::ON).with(TrackingFlags(tracker.flags().0 & TrackingFlags::CACHING.0)),
+        );
+        if flags.has(TrackingFlags::BCAST) {
             let prefixes = if prefixes.is_empty() { &[&b""[..]] } else { prefixes };
             self.add_prefixes(tracker, prefixes);
         }
@@ -206,11 +222,11 @@ impl Tracking {
 
     /// CLIENT TRACKING OFF. What the client has read stays in the table, as in Redis.
     pub(crate) fn end(&self, tracker: &Tracker) {
-        if !tracker.ways().has(Ways::ON) {
+        if !tracker.flags().has(TrackingFlags::ON) {
             return;
         }
         self.clients.fetch_sub(1, Relaxed);
-        tracker.set_ways(Ways::default());
+        tracker.set_flags(TrackingFlags::default());
         tracker.set_redirect(0);
         let own = tracker.take_prefixes();
         if own.is_empty() {
@@ -253,9 +269,10 @@ impl Tracking {
         }
     }
 
-    /// The client reads these keys, whose shards are locked. `keys_max` is `tracking-table-max-keys`.
+    /// Notes that the client reads these keys, whose shards are locked, if it wants to be told of them.
+    /// `keys_max` is `tracking-table-max-keys`.
     pub(crate) fn remember(&self, tracker: &Tracker, keys: &[Hash], keys_max: u64) {
-        if !tracker.ways().remembers() {
+        if !tracker.flags().remembers() {
             return;
         }
         for key in keys {
@@ -264,14 +281,15 @@ impl Tracking {
         self.look_at_bound(keys_max);
     }
 
-    /// Whether the table holds more keys than it may (0: any number).
+    /// Has the next [`Tracking::settle`] drop keys if the table holds more than `keys_max`; 0 is no bound.
     fn look_at_bound(&self, keys_max: u64) {
         if keys_max != 0 && self.table.keys() > keys_max {
             self.is_over.store(true, Relaxed);
         }
     }
 
-    /// These keys have changed. Their shards are locked.
+    /// Tells of each of these keys that it has changed, to the clients that have read it, and gathers it under
+    /// its prefixes. Their shards are locked.
     pub(crate) fn hear(&self, told: &[Told], origin: Origin<'_>) {
         for Told { key, event, .. } in told.iter().filter(|told| changes_value(told.event)) {
             if self.prefix_count.load(Relaxed) > 0 {
@@ -287,15 +305,16 @@ impl Tracking {
         }
     }
 
-    /// Tells those who have read a key.
+    /// Tells the clients with these slots that these keys are no longer valid, but a client with NOLOOP that
+    /// made the change itself.
     fn tell(&self, slots: &[Slot], keys: Option<Arc<[u8]>>, origin: Origin<'_>) {
         let all = self.slots.read().unwrap_or_else(PoisonError::into_inner);
         let mut of_workers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
         for tracker in slots.iter().filter_map(|slot| all.clients.get(slot.0 as usize)?.as_ref()) {
-            let ways = tracker.ways();
+            let flags = tracker.flags();
             let is_it = |origin: &Tracker| origin.client == tracker.client;
-            let is_own = ways.has(Ways::NOLOOP) && origin.is_some_and(is_it);
-            if ways.has(Ways::ON) && !ways.has(Ways::BCAST) && !is_own {
+            let is_own = flags.has(TrackingFlags::NOLOOP) && origin.is_some_and(is_it);
+            if flags.has(TrackingFlags::ON) && !flags.has(TrackingFlags::BCAST) && !is_own {
                 of_workers.entry(tracker.worker).or_default().push(tracker.client);
             }
         }
@@ -309,7 +328,8 @@ impl Tracking {
         (self.post)(worker, Invalidation { keys, clients });
     }
 
-    /// A key has changed: it is noted under each prefix of it that somebody tracks.
+    /// Notes that a key has changed under each of its prefixes that somebody tracks. `origin` is the id of the
+    /// client that changed it, 0 for none.
     fn gather(&self, key: &[u8], origin: u64) {
         let mut guard = self.prefixes();
         let Prefixes { all, lens, due } = &mut *guard;
@@ -346,6 +366,7 @@ impl Tracking {
         }
     }
 
+    /// Tells the clients of each prefix which of its keys have changed.
     fn broadcast(&self) {
         let mut guard = self.prefixes();
         let Prefixes { all, due, .. } = &mut *guard;
@@ -356,7 +377,7 @@ impl Tracking {
             let keys: Arc<[u8]> = array_of(changed.keys().map(|key| &**key)).into();
             let mut of_workers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
             for tracker in prefix.clients.values() {
-                if tracker.ways().has(Ways::NOLOOP)
+                if tracker.flags().has(TrackingFlags::NOLOOP)
                     && changed.values().any(|origin| *origin == tracker.client)
                 {
                     let others = changed.iter().filter(|(_, origin)| **origin != tracker.client);
@@ -388,13 +409,13 @@ impl Tracking {
         self.look_at_bound(keys_max);
     }
 
-    /// A database is about to lose all keys: every client that tracks is told so, whatever it has read.
+    /// Tells every client that tracks keys that none is valid any more: a database is about to lose all.
     pub(crate) fn flush(&self) {
         if self.clients() > 0 {
             let mut of_workers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
             let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
             for tracker in slots.clients.iter().flatten() {
-                if tracker.ways().has(Ways::ON) {
+                if tracker.flags().has(TrackingFlags::ON) {
                     of_workers.entry(tracker.worker).or_default().push(tracker.client);
                 }
             }

@@ -1,4 +1,4 @@
-//! Which client has read which key, in about 10 bytes for each: names of keys are not kept.
+//! Which client has read which key, in about 10 bytes for each pair of both: names of keys are not kept.
 //!
 //! ```text
 //! hash of the key   63                                       12 11      6 5     0
@@ -14,22 +14,22 @@
 //! bucket in turn are divided by one more bit of the hash, so no insertion takes longer than a bucket does.
 //!
 //! Cost of an entry: 9 bytes, up to an eighth more for the room that a bucket keeps, and 48 bytes for each
-//! bucket: `a_million_keys_take_at_most_12_bytes_each` counts them.
+//! bucket. The test `a_million_keys_take_at_most_12_bytes_each` measures it.
 use base::hash::Hash;
 use base::random::Random;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The place of a client among those that track.
+/// The number by which the table names a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot(pub(crate) u32);
 
-/// How many bits of an entry name the client.
+/// How many bits of an entry are the client's slot.
 pub(crate) const SLOT_BITS: u32 = 20;
 const PART_BITS: u32 = 6;
 /// A part has at least this many buckets, as a power of two.
 const BUCKET_BITS: u32 = 6;
-/// The bits of the hash that an entry's place tells.
+/// How many bits of the hash follow from an entry's part and bucket.
 const PLACE_BITS: u32 = PART_BITS + BUCKET_BITS;
 /// How many bits of the hash lie in an entry's word.
 const WORD_HASH_BITS: u32 = 64 - SLOT_BITS;
@@ -39,7 +39,7 @@ const ENTRIES_MEAN: usize = 128;
 /// A bucket that has no room for one more entry grows by an eighth, but by so many at least.
 const ROOM_MIN: usize = 4;
 
-/// The entries of keys whose hashes end alike.
+/// Entries of keys whose hashes end with the same bits.
 #[derive(Default)]
 struct Bucket {
     words: Vec<u64>,
@@ -71,7 +71,8 @@ impl Bucket {
         self.tops.push(top);
     }
 
-    /// Takes out the entries that `is_out` names, in no order, and gives room back.
+    /// Takes out the entries for which `is_out` is true and calls `taken` with each, in no order. Gives room
+    /// back if less than half of it is still used.
     fn take(&mut self, mut is_out: impl FnMut(&Bucket, usize) -> bool, mut taken: impl FnMut(u64, u8)) {
         let before = self.len();
         let mut index = 0;
@@ -97,7 +98,7 @@ fn top(hash: Hash) -> u8 {
     (hash.0 >> (u64::BITS - u8::BITS)) as u8
 }
 
-/// The hash of an entry in a bucket whose number ends with the bits of `place`.
+/// The hash of an entry, whose lowest bits, those of its part and bucket, are `place`.
 fn hash_of(word: u64, top: u8, place: u64) -> Hash {
     Hash(u64::from(top) << (u64::BITS - u8::BITS) | word >> SLOT_BITS << PLACE_BITS | place)
 }
@@ -106,7 +107,7 @@ fn slot_of(word: u64) -> Slot {
     Slot((word & ((1 << SLOT_BITS) - 1)) as u32)
 }
 
-/// The entries of keys with one end of their hashes.
+/// Entries of keys whose hashes have the same lowest 6 bits.
 #[derive(Default)]
 struct Part {
     /// None until somebody reads a key.
@@ -134,7 +135,7 @@ impl Part {
         result
     }
 
-    /// Makes one more bucket, and divides the entries of the bucket that held its own.
+    /// Adds a bucket, and moves to it what belongs there from the bucket that has held its entries so far.
     fn grow(&mut self, part: u64) {
         let count = self.buckets.len();
         let from = count - count.next_power_of_two() / if count.is_power_of_two() { 1 } else { 2 };
@@ -167,7 +168,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Nobody has read anything.
+    /// An empty table. Each part allocates when it gets its first key.
     pub(super) fn new() -> Table {
         Table {
             parts: std::array::from_fn(|_| Mutex::default()),
@@ -176,10 +177,12 @@ impl Table {
         }
     }
 
+    /// How many keys it holds.
     pub(super) fn keys(&self) -> u64 {
         self.keys.load(Relaxed)
     }
 
+    /// How many pairs of a key and a client it holds.
     pub(super) fn items(&self) -> u64 {
         self.items.load(Relaxed)
     }
@@ -189,7 +192,7 @@ impl Table {
         self.parts.iter().map(|part| locked(part).all_bytes()).sum()
     }
 
-    /// This client has read this key. Whether that was not known.
+    /// Notes that this client has read this key. Returns whether that was not known. Searches one bucket.
     pub(super) fn insert(&self, hash: Hash, slot: Slot) -> bool {
         let number = part_of(hash);
         let mut part = locked(&self.parts[number]);
@@ -233,7 +236,8 @@ impl Table {
         slots
     }
 
-    /// Any key that somebody has read: each bucket that holds some is as likely.
+    /// A key that somebody has read, chosen at random: an entry of the first bucket that is not empty from a
+    /// random one on, so not every key is equally likely. None if there is no key.
     pub(super) fn any(&self, random: &mut Random) -> Option<Hash> {
         let start = random.below(self.parts.len() as u64) as usize;
         for number in (0..self.parts.len()).map(|step| (start + step) % self.parts.len()) {
@@ -251,7 +255,7 @@ impl Table {
         None
     }
 
-    /// Forgets what these clients have read.
+    /// Forgets what the clients with these slots have read. Goes through the whole table.
     pub(super) fn forget(&self, is_gone: impl Fn(Slot) -> bool) {
         for (number, part) in self.parts.iter().enumerate() {
             let mut part = locked(part);
@@ -315,7 +319,7 @@ mod tests {
         }
     }
 
-    /// Compares what the table says with a map of sets, for keys of few hashes, so that many meet.
+    /// Compares the table with a map of sets, for few different hashes, so that many keys share a bucket.
     #[test]
     fn it_is_what_a_map_of_sets_would_be() {
         let mut random = Random::new(20);

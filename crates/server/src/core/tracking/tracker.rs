@@ -5,60 +5,61 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// About what a prefix takes beside its bytes, here and among those of all clients.
+/// About how many bytes a prefix takes beside its text, here and in `Prefixes`.
 const PREFIX_BYTES: u64 = 320;
 
 /// What CLIENT TRACKING and CLIENT CACHING have said, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ways(pub(crate) u32);
+pub(crate) struct TrackingFlags(pub(crate) u32);
 
-impl Ways {
-    pub(crate) const ON: Ways = Ways(1);
-    /// It is told of all keys with its prefixes, whoever reads them.
-    pub(crate) const BCAST: Ways = Ways(1 << 1);
-    /// Only keys that it reads after CLIENT CACHING YES are remembered.
-    pub(crate) const OPTIN: Ways = Ways(1 << 2);
-    /// Keys that it reads after CLIENT CACHING NO are not.
-    pub(crate) const OPTOUT: Ways = Ways(1 << 3);
-    /// It is not told of its own changes.
-    pub(crate) const NOLOOP: Ways = Ways(1 << 4);
-    /// CLIENT CACHING was said of the next command.
-    pub(crate) const CACHING: Ways = Ways(1 << 5);
-    /// The client to be told instead of it was gone when there was something to tell.
-    pub(crate) const BROKEN: Ways = Ways(1 << 6);
+impl TrackingFlags {
+    pub(crate) const ON: TrackingFlags = TrackingFlags(1);
+    /// The client is told of all keys with its prefixes, whoever reads them.
+    pub(crate) const BCAST: TrackingFlags = TrackingFlags(1 << 1);
+    /// Only keys that the client reads after CLIENT CACHING YES are remembered.
+    pub(crate) const OPTIN: TrackingFlags = TrackingFlags(1 << 2);
+    /// Keys that the client reads after CLIENT CACHING NO are not remembered.
+    pub(crate) const OPTOUT: TrackingFlags = TrackingFlags(1 << 3);
+    /// The client is not told of its own changes.
+    pub(crate) const NOLOOP: TrackingFlags = TrackingFlags(1 << 4);
+    /// The client has sent CLIENT CACHING, which is about its next command.
+    pub(crate) const CACHING: TrackingFlags = TrackingFlags(1 << 5);
+    /// The client that is told instead (REDIRECT) was gone when there was something to tell.
+    pub(crate) const BROKEN: TrackingFlags = TrackingFlags(1 << 6);
 
-    pub(crate) fn has(self, way: Ways) -> bool {
-        self.0 & way.0 != 0
+    pub(crate) fn has(self, flag: TrackingFlags) -> bool {
+        self.0 & flag.0 != 0
     }
 
-    pub(crate) fn with(self, way: Ways) -> Ways {
-        Ways(self.0 | way.0)
+    pub(crate) fn with(self, flag: TrackingFlags) -> TrackingFlags {
+        TrackingFlags(self.0 | flag.0)
     }
 
-    pub(crate) fn without(self, way: Ways) -> Ways {
-        Ways(self.0 & !way.0)
+    pub(crate) fn without(self, flag: TrackingFlags) -> TrackingFlags {
+        TrackingFlags(self.0 & !flag.0)
     }
 
     /// Whether keys that its commands read are remembered now.
     pub(super) fn remembers(self) -> bool {
-        let is_said = self.has(Ways::CACHING);
-        let is_left_out = self.has(Ways::OPTIN) && !is_said || self.has(Ways::OPTOUT) && is_said;
-        self.has(Ways::ON) && !self.has(Ways::BCAST) && !is_left_out
+        let is_said = self.has(TrackingFlags::CACHING);
+        let is_left_out =
+            self.has(TrackingFlags::OPTIN) && !is_said || self.has(TrackingFlags::OPTOUT) && is_said;
+        self.has(TrackingFlags::ON) && !self.has(TrackingFlags::BCAST) && !is_left_out
     }
 }
 
-/// A client that tracks keys, or has.
+/// A client that tracks keys, or has tracked some since it connected.
 pub(crate) struct Tracker {
-    /// Its id, and the worker that serves it.
+    /// The client's id, and the worker that serves it.
     pub(super) client: u64,
     pub(super) worker: usize,
     pub(super) slot: Slot,
-    ways: AtomicU32,
+    flags: AtomicU32,
     /// The id of the client that is told instead; 0 for none.
     redirect: AtomicU64,
-    /// With BCAST.
+    /// The prefixes that it tracks with BCAST.
     prefixes: Mutex<BTreeSet<Box<[u8]>>>,
-    /// About what these take, here and among those of all clients.
+    /// About how many bytes these take, here and in `Prefixes`.
     prefix_bytes: AtomicU64,
 }
 
@@ -68,38 +69,39 @@ impl Tracker {
             client,
             worker,
             slot,
-            ways: 0.into(),
+            flags: 0.into(),
             redirect: 0.into(),
             prefixes: Mutex::default(),
             prefix_bytes: 0.into(),
         }
     }
 
-    pub(crate) fn ways(&self) -> Ways {
-        Ways(self.ways.load(Relaxed))
+    pub(crate) fn flags(&self) -> TrackingFlags {
+        TrackingFlags(self.flags.load(Relaxed))
     }
 
     /// Only the client's worker calls it.
-    pub(crate) fn set_ways(&self, ways: Ways) {
-        self.ways.store(ways.0, Relaxed);
+    pub(crate) fn set_flags(&self, flags: TrackingFlags) {
+        self.flags.store(flags.0, Relaxed);
     }
 
     /// The id of the client that is told instead of it; 0 for none, None where it does not track.
     pub(crate) fn redirect(&self) -> Option<u64> {
-        self.ways().has(Ways::ON).then(|| self.redirect.load(Relaxed))
+        self.flags().has(TrackingFlags::ON).then(|| self.redirect.load(Relaxed))
     }
 
     pub(super) fn set_redirect(&self, client: u64) {
         self.redirect.store(client, Relaxed);
     }
 
-    /// CLIENT CACHING was about the command that has ended.
+    /// A command has ended: what CLIENT CACHING said was about that one alone.
     pub(crate) fn forget_caching(&self) {
-        if self.ways().has(Ways::CACHING) {
-            self.set_ways(self.ways().without(Ways::CACHING));
+        if self.flags().has(TrackingFlags::CACHING) {
+            self.set_flags(self.flags().without(TrackingFlags::CACHING));
         }
     }
 
+    /// About how many bytes its prefixes take.
     pub(crate) fn prefix_bytes(&self) -> u64 {
         self.prefix_bytes.load(Relaxed)
     }
@@ -113,6 +115,7 @@ impl Tracker {
         std::mem::take(&mut *self.prefixes())
     }
 
+    /// The prefixes that it tracks with BCAST, locked.
     pub(crate) fn prefixes(&self) -> MutexGuard<'_, BTreeSet<Box<[u8]>>> {
         self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,9 +144,10 @@ fn first_overlap<'s>(set: &'s BTreeSet<Box<[u8]>>, prefix: &[u8]) -> Option<&'s 
 }
 
 /// The first of these new prefixes, in their order, that overlaps with one that the client has or with a
-/// later one. As long as a sort takes, however many there are.
+/// later one. It takes about as long as sorting them.
 pub(crate) fn find_overlap(existing: &BTreeSet<Box<[u8]>>, provided: &[&[u8]]) -> Option<Overlap> {
-    // Of the later ones the shortest: what overlaps with a longer one overlaps with what that begins with.
+    // The later prefixes, without those that begin with another of them: what overlaps with the longer one
+    // overlaps with the shorter one too.
     let mut later: BTreeSet<Box<[u8]>> = BTreeSet::new();
     let mut found = None;
     for (index, prefix) in provided.iter().enumerate().rev() {
@@ -210,17 +214,17 @@ mod tests {
 
     #[test]
     fn caching_turns_what_optin_and_optout_say_about_the_next_command() {
-        let on = Ways::ON;
-        for (ways, remembers) in [
-            (Ways::default(), false),
+        let on = TrackingFlags::ON;
+        for (flags, remembers) in [
+            (TrackingFlags::default(), false),
             (on, true),
-            (on.with(Ways::BCAST), false),
-            (on.with(Ways::OPTIN), false),
-            (on.with(Ways::OPTIN).with(Ways::CACHING), true),
-            (on.with(Ways::OPTOUT), true),
-            (on.with(Ways::OPTOUT).with(Ways::CACHING), false),
+            (on.with(TrackingFlags::BCAST), false),
+            (on.with(TrackingFlags::OPTIN), false),
+            (on.with(TrackingFlags::OPTIN).with(TrackingFlags::CACHING), true),
+            (on.with(TrackingFlags::OPTOUT), true),
+            (on.with(TrackingFlags::OPTOUT).with(TrackingFlags::CACHING), false),
         ] {
-            assert_eq!(ways.remembers(), remembers, "{ways:?}");
+            assert_eq!(flags.remembers(), remembers, "{flags:?}");
         }
     }
 }
