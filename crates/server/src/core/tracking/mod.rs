@@ -184,8 +184,8 @@ impl Tracking {
         Some(tracker)
     }
 
-    /// CLIENT TRACKING ON. `redirect` is the id of the client that is told instead, 0 for none. `prefixes` are
-    /// those of BCAST, where none stands for all keys.
+    /// CLIENT TRACKING ON. `redirect` is the id of the client that is told instead, 0 for none. `prefixes`
+    /// are those of BCAST, where none stands for all keys.
     pub(crate) fn begin(
         &self,
         tracker: &Arc<Tracker>,
@@ -288,10 +288,10 @@ impl Tracking {
         }
     }
 
-    /// Tells of each of these keys that it has changed, to the clients that have read it, and gathers it under
-    /// its prefixes. Their shards are locked.
+    /// Tells the clients that have read any of these keys of the change, and gathers each key under its
+    /// prefixes. Their shards are locked.
     pub(crate) fn hear(&self, told: &[Told], origin: Origin<'_>) {
-        for Told { key, event, .. } in told.iter().filter(|told| changes_value(told.event)) {
+        for Told { key, event, .. } in told.iter().filter(|told| told.event.changes_value()) {
             if self.prefix_count.load(Relaxed) > 0 {
                 let is_own = *event != Event::EXPIRED && *event != Event::EVICTED;
                 self.gather(key, origin.filter(|_| is_own).map_or(0, |tracker| tracker.client));
@@ -328,8 +328,8 @@ impl Tracking {
         (self.post)(worker, Invalidation { keys, clients });
     }
 
-    /// Notes that a key has changed under each of its prefixes that somebody tracks. `origin` is the id of the
-    /// client that changed it, 0 for none.
+    /// Notes that a key has changed under each of its prefixes that somebody tracks. `origin` is the id of
+    /// the client that changed it, 0 for none.
     fn gather(&self, key: &[u8], origin: u64) {
         let mut guard = self.prefixes();
         let Prefixes { all, lens, due } = &mut *guard;
@@ -428,12 +428,6 @@ impl Tracking {
     fn prefixes(&self) -> MutexGuard<'_, Prefixes> {
         self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether clients that have read the key have to read it anew. As in Redis what happens to consumer groups
-/// does not count.
-fn changes_value(event: Event) -> bool {
-    event.is_change() && !event.name.starts_with("xgroup-") && event.name != "xsetid"
 }
 
 /// An array of keys, as it is sent in both protocols.
