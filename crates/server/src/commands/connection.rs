@@ -181,7 +181,7 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
     call.session.unwatch(call.server);
     client::tracking::end(call);
     call.session.log_out(&call.server.accounts.users());
-    if call.session.modes.has(Modes::STRANGER) {
+    if call.session.modes.has(Modes::NOT_LOGGED_IN) {
         // What follows is parsed under the limits of those who have not said the password.
         call.session.after = After::Yield;
     }
@@ -255,7 +255,7 @@ fn hello(call: &mut ServerCall<'_>) -> Done {
     }
     // Unlike other commands HELLO insists on a login also where the password was taken away since the
     // client connected.
-    if call.session.modes.has(Modes::STRANGER) {
+    if call.session.modes.has(Modes::NOT_LOGGED_IN) {
         return Err(error::hello_without_login());
     }
     if let Some(name) = greeting.name {

@@ -7,8 +7,8 @@ use super::tracking::TrackingFlags;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What there is of a client's requests: bytes that have arrived and have not run, room behind them, and
-/// arguments that are known already.
+/// What is kept of a client's requests: bytes that have arrived and have not run, room behind them, and
+/// arguments that are parsed already.
 pub(crate) struct Query {
     pub(crate) len_bytes: u64,
     pub(crate) free_bytes: u64,
@@ -87,8 +87,8 @@ fn write(
     out.push(b'\n');
 }
 
-/// A client's line as text, without the line's end, for the log and for ACL LOG, which keep it. A client may
-/// give itself a name of any length, of which the beginning stands there.
+/// A client's line as text, without the line's end, for the log and for ACL LOG, which keep it. Of a name,
+/// which a client may choose as long as it likes, it has the beginning.
 pub(crate) fn line_of(record: &ClientRecord, registry: &Registry, now_ms: i64) -> String {
     let mut line = Vec::new();
     let details = record.details().shortened();

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// asserts it.
 pub(crate) const CONNECTION_BYTES: usize = 256;
 
-/// What a client takes that sends nothing and reads everything.
+/// What a client takes that has nothing in its buffers.
 pub(crate) const IDLE_BYTES: u64 = (size_of::<ClientRecord>() + CONNECTION_BYTES) as u64;
 
 /// What one client takes now, buffers and what it has queued included: CLIENT LIST's tot-mem.

@@ -1,5 +1,5 @@
-//! Which calls were slow, and which requests and replies large: three logs in memory, each of the last so
-//! many entries. `commands/commandlog.rs` and `commands/slowlog.rs` show them.
+//! Three logs in memory: of slow calls, of large requests and of large replies. Each keeps its newest
+//! entries, as many as a setting says. `commands/commandlog.rs` and `commands/slowlog.rs` show them.
 //!
 //! Every call is measured and compared with [`Bounds`] (in `dispatch`), so no slow one is missed; only a call
 //! that passes a bound comes here, where it is copied under a lock. Arguments are shortened, and what is
@@ -22,12 +22,12 @@ pub(crate) struct Measured<'a> {
     pub(crate) reply_bytes: usize,
 }
 
-/// A call below all of these is in no log. Three comparisons a call.
+/// A call below all of these bounds is in no log. To find that out costs three comparisons a call.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Of the processor's counter: the least time that SLOWLOG or the latency monitor keeps.
+    /// The least time that SLOWLOG or the latency monitor keeps, in ticks of the processor's counter.
     pub(crate) ticks: u64,
-    /// Of all that one connection has sent for a batch, which is at least what one of its requests has.
+    /// Compared with the bytes of all requests that a connection has sent for a batch: none of them has more.
     pub(crate) request_bytes: usize,
     pub(crate) reply_bytes: usize,
 }
@@ -113,12 +113,12 @@ impl CommandLog {
         self.0[kind as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many entries it has.
+    /// How many entries one log has.
     pub(crate) fn len(&self, kind: Type) -> usize {
         self.entries(kind).list.len()
     }
 
-    /// Forgets all entries; ids go on where they were.
+    /// Forgets all entries of one log; ids go on where they were.
     pub(crate) fn reset(&self, kind: Type) {
         self.entries(kind).list.clear();
     }
@@ -150,7 +150,7 @@ impl Entry {
     }
 }
 
-/// The arguments as they are shown; the last place may be taken by a count of what is left out.
+/// The arguments as they are shown. If there are too many, the last text counts those that are left out.
 fn shortened<'a>(args: impl Iterator<Item = &'a [u8]>, count: usize) -> Vec<Vec<u8>> {
     let shown = if count > ARGS_MAX { ARGS_MAX - 1 } else { count };
     let mut texts: Vec<Vec<u8>> = args.take(shown).map(shortened_one).collect();

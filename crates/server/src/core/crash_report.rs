@@ -1,8 +1,8 @@
 //! What the log says when the server stops by a fault of its own: what it was doing, for whom, on which
-//! worker, and under which locks. It is written on the thread that failed, while the locks which that thread
-//! held are still held: so it only tries locks, and names the shards that are taken. Workers note whom they
-//! serve once for each connection's turn, and dispatch notes the command in the client's record anyway; a
-//! request pays nothing for this.
+//! worker, and under which locks. It is written on the thread that failed, which still holds its locks: so it
+//! never waits for a lock, and names the shards that are locked. Workers note whom they serve once for each
+//! connection's turn, and dispatch notes the command in the client's record anyway; a request pays nothing
+//! for this.
 use super::server::Server;
 use super::session::ClientRecord;
 use crate::state::system::pidfile::PidFile;
@@ -19,7 +19,7 @@ pub(crate) fn report(server: &Server, worker: Option<usize>, cause: &str) -> boo
     if config.as_ref().is_some_and(|config| !config.crash_log) {
         return false;
     }
-    // Before the backtrace is looked up, which takes memory of its own.
+    // Read before the backtrace is made, which would count as used memory.
     let facts = facts(server);
     let mut text = String::from("\n\n=== SARDINE BUG REPORT START: Cut & paste starting from here ===\n");
     let _ = writeln!(text, "Sardine {} crashed: {cause}", env!("CARGO_PKG_VERSION"));

@@ -9,7 +9,7 @@ use resp::Args;
 
 // Requests that do not run.
 
-/// How much of what the client sent is quoted.
+/// How many bytes of what the client sent are quoted.
 const QUOTED_BYTES_MAX: usize = 128;
 
 pub(crate) const NOT_AUTHENTICATED: &[u8] = b"NOAUTH Authentication required.";

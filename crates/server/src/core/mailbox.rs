@@ -8,8 +8,8 @@
 //!
 //! A worker may be slower than all others that have something for its clients: messages, invalidations, lines
 //! of MONITOR. A mailbox that holds much of these is *congested*, and whoever would make more of them waits
-//! as long as there is one (`dispatch`). So is one whose mail comes to much when all have it who are to get
-//! it, with what the worker has not offered the kernel yet.
+//! as long as there is one (`dispatch`). A mailbox is congested also when its messages would come to much
+//! once every client has its copy, together with what the worker has not offered the kernel yet.
 use crate::core::session::Unblock;
 use crate::core::tracking::Invalidation;
 use crate::state::pubsub::Publication;
@@ -24,7 +24,7 @@ const CONGESTED_BYTES: usize = 8 << 20;
 /// The same for bytes that are owed to all of its clients together: as many as one subscriber may be owed by
 /// default. The more it is, the more messages leave together.
 const CONGESTED_OWED_BYTES: usize = 32 << 20;
-/// Fewer bytes that wait in the engine are no news.
+/// Fewer bytes than this that wait in the engine count as none.
 const WAITING_BYTES_MIN: usize = 1 << 20;
 /// How many bytes are taken out at a time, so that they are sent before the next ones are looked at.
 const TAKEN_BYTES: usize = 1 << 20;
@@ -36,7 +36,7 @@ pub(crate) enum Message {
     Listen,
     /// Serve this connection.
     Adopt(net::Accepted),
-    /// The users have changed: who listens to what its user may not hear any more is closed.
+    /// The users have changed: close the clients that listen to what their users may not hear any more.
     UsersChanged,
     /// Show these lines to the clients that watch.
     Feed(Arc<[u8]>),
@@ -44,7 +44,7 @@ pub(crate) enum Message {
     Published(Arc<Publication>),
     /// Tell these clients that what they have read is no longer true.
     Invalidated(Invalidation),
-    /// Tell the client with this id, in place of another, of these keys: an array, or null.
+    /// Tell the client with this id of these keys, an array or null, which another client tracks (REDIRECT).
     Redirected(u64, Arc<[u8]>),
     /// The client with this id was killed.
     Killed(u64),
@@ -94,13 +94,13 @@ struct Inbox {
     bytes: usize,
     /// The sum of `Message::owed_bytes` over them.
     owed_bytes: usize,
-    /// What the worker has delivered and not offered the kernel, when it told that last.
+    /// What the worker had delivered and not offered the kernel when it last called `note_waiting`.
     waiting_bytes: usize,
     is_congested: bool,
 }
 
 impl Inbox {
-    /// Counts the mailbox among those that are congested, or no longer.
+    /// Decides whether the mailbox is congested, and counts it among those that are.
     fn judge(&mut self, congested: &AtomicUsize) {
         let owed_bytes = self.owed_bytes.saturating_add(self.waiting_bytes);
         let (bytes_max, owed_max) = match self.is_congested {
@@ -229,8 +229,8 @@ impl Mailboxes {
         }
     }
 
-    /// Moves the messages that have come to the worker whose box this is; what is much in parts. They count
-    /// until [`Mailbox::note_waiting`] is called.
+    /// Moves messages from this worker's mailbox to `into`, about a megabyte at a time. A mailbox that is
+    /// congested stays so until [`Mailbox::note_waiting`] is called.
     pub(crate) fn take(&self, worker: usize, into: &mut Vec<Message>) {
         let mailbox = &self.boxes[worker];
         let mut inbox = mailbox.inbox();

@@ -16,21 +16,23 @@
 //! Garbage beyond a tenth of the limit is no reason to evict or to refuse, because it is on its way to be
 //! freed; commands that need memory wait for it.
 //!
-//! Where keys may go, holes between the data that no allocation fits into count too, beyond what there always
-//! is of them ([`store::counted_holes`]), so that it is the memory of the process that stays below the limit.
-//! No command is refused because of holes: that would not make them fewer. How many there are is looked up
-//! ten times a second, and by each worker whenever so much has come to it that there may be many more: a
-//! cache fills by more in a tenth of a second than may be missed.
+//! Where keys may be evicted, holes between the data that no allocation fits into count too, as far as they
+//! are more than usual ([`store::counted_holes`]), so that it is the memory of the process that stays below
+//! the limit. No command is refused because of holes: that would not make them fewer. How many bytes they
+//! have is looked up ten times a second, and by each worker after a certain number of new bytes
+//! (`HOLES_STRIDE_PART`), because within a tenth of a second a cache may grow beyond its limit.
 //!
-//! To count is to sum up the threads' counters: so cheap that it needs no thread of its own, and yet too dear
-//! for every command. So each worker notes how much it may allocate before it must count again: its share of
-//! half of what is left. Until then a command pays for one load, and without `maxmemory` for one test.
+//! Counting means adding up the counters of all threads. That is cheap enough to need no thread of its own,
+//! and too dear for every command. So each worker notes how much it may allocate before it must count again:
+//! its share of half of what is left. Until then a command pays for one load, and without `maxmemory` for one
+//! test.
 //!
 //! Most evictions happen before the limit is reached. A little below it begins a zone in which every command
 //! that writes a key first evicts some of the keys beside it in memory
 //! ([`Keyspace::evict_beside`](store::Keyspace::evict_beside)), the more readily the nearer the limit is. So
-//! a full cache stands somewhere in the zone, where as much goes as comes. Making room is for what the zone
-//! cannot hold up: values that grow in one place, commands of many keys, policies that look for deadlines.
+//! a full cache stays somewhere in the zone, where as many bytes are evicted as are written. Making room is
+//! for what this does not keep below the limit: values that grow in one place, commands of many keys,
+//! policies that look for deadlines.
 //!
 //! Workers make room at the same time. Each first claims a part of the excess and leaves to the others what
 //! they have claimed, so that together they evict what one alone would have. The target lies a little under
@@ -50,7 +52,7 @@ pub(crate) fn uncounted_bytes(server: &Server) -> u64 {
     (server.counters.buffer_bytes() + server.background.pending_bytes()).saturating_sub(garbage)
 }
 
-/// What keys must go for: the data, and what the server itself takes.
+/// The bytes that count against `maxmemory`, without holes: the data, and what the server itself takes.
 fn counted_bytes(server: &Server) -> u64 {
     let beside = server.counters.buffer_bytes() + server.background.pending_bytes();
     (counted::used_bytes() as u64).saturating_sub(beside)
@@ -59,7 +61,8 @@ fn counted_bytes(server: &Server) -> u64 {
 /// Garbage on its way to be freed may take this part of the limit beside the data.
 const GARBAGE_PART: u64 = 10;
 
-/// How much more garbage than that there is. No key goes for it, since as much is about to become free.
+/// By how many bytes there is more garbage than that. No key is evicted because of these bytes, since they
+/// are about to become free.
 fn garbage_beyond(server: &Server, limit_bytes: u64) -> u64 {
     match limit_bytes {
         0 => 0,
@@ -71,11 +74,12 @@ fn garbage_beyond(server: &Server, limit_bytes: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Enough,
-    /// Memory is still short, and keys remain that may go: this is not the moment to wait for it.
+    /// Memory is still short and more keys may be evicted, but this command has evicted for long enough: it
+    /// runs, and workers go on evicting later.
     Later,
     /// Memory is short until garbage is freed that is on its way: the command has to wait.
     Garbage,
-    /// No key may go.
+    /// Memory is short, and no key may be evicted.
     None,
 }
 
@@ -91,25 +95,24 @@ pub(crate) struct MemoryLimit<'s> {
     /// How long one command may evict, by `maxmemory-eviction-tenacity`.
     patience_ns: u64,
     /// When to count again: at this value of the thread's own counter of allocated bytes.
-    look_at: i64,
+    count_at: i64,
     /// Bytes that commands have brought since this worker last looked the holes up, and the thread's own
     /// counter of allocated bytes then.
     arrived_bytes: u64,
     holes_seen_at: i64,
     /// After how many bytes they are looked up again.
     holes_stride_bytes: u64,
-    /// Where the zone begins in which keys go beside those that are written; the limit where the policy has
-    /// no such thing.
+    /// From how many counted bytes on a command evicts keys beside the one that it writes; the limit itself
+    /// where the policy does not do that.
     zone_start: u64,
 }
 
-/// A worker goes no further than this without counting, however much is left.
+/// A worker allocates at most so much before it counts again, however much is left.
 const STRIDE_BYTES_MAX: u64 = 1 << 20;
 /// How much each worker evicts beyond what is needed: this part of the limit, between these bounds.
 const ADVANCE_PART: u64 = 4096;
 const ADVANCE_BYTES: std::ops::RangeInclusive<u64> = 256..=(16 << 10);
-/// The zone's part of the limit, between these bounds. It is wider than what buffers add between two looks at
-/// them.
+/// The zone's part of the limit, between these bounds.
 const ZONE_PART: u64 = 512;
 const ZONE_BYTES: std::ops::RangeInclusive<u64> = 1024..=(1 << 20);
 /// What an entry takes beside the text of its key and value, about.
@@ -135,7 +138,7 @@ impl<'s> MemoryLimit<'s> {
             limit_bytes: 0,
             eviction: Eviction::default(),
             patience_ns: 0,
-            look_at: i64::MIN,
+            count_at: i64::MIN,
             arrived_bytes: 0,
             holes_seen_at: 0,
             holes_stride_bytes: 0,
@@ -150,7 +153,7 @@ impl<'s> MemoryLimit<'s> {
         self.limit_bytes = config.maxmemory_bytes;
         self.eviction = config.store.eviction;
         self.patience_ns = patience_ns(config.maxmemory_tenacity);
-        self.look_at = i64::MIN;
+        self.count_at = i64::MIN;
         let stride = self.limit_bytes / HOLES_STRIDE_PART;
         self.holes_stride_bytes = stride.clamp(*HOLES_STRIDE_BYTES.start(), *HOLES_STRIDE_BYTES.end());
         self.arrived_bytes = self.holes_stride_bytes;
@@ -168,7 +171,7 @@ impl<'s> MemoryLimit<'s> {
     /// Whether it is time to count, `coming_bytes` being about to be added.
     #[inline]
     pub(crate) fn is_due(&self, coming_bytes: u64) -> bool {
-        counted::thread_bytes().saturating_add_unsigned(coming_bytes) >= self.look_at
+        counted::thread_bytes().saturating_add_unsigned(coming_bytes) >= self.count_at
     }
 
     /// Counts, and where memory is in the zone makes some room beside the key that is about to be written, of
@@ -201,7 +204,7 @@ impl<'s> MemoryLimit<'s> {
             keyspace.evict_beside(&mut self.evictor, now, &self.eviction, &beside, &mut self.garbage);
             self.server.background.free(&mut self.garbage);
         }
-        self.look_away(counts);
+        self.schedule_count(counts);
         true
     }
 
@@ -214,7 +217,7 @@ impl<'s> MemoryLimit<'s> {
             return Room::None;
         }
         if self.server.keyspace.expiry_rests() {
-            // CLIENT PAUSE: the data stands still.
+            // While CLIENT PAUSE lasts no key is removed.
             return Room::Enough;
         }
         let mut room = Room::Enough;
@@ -225,7 +228,7 @@ impl<'s> MemoryLimit<'s> {
         let is_over = counts > self.limit_bytes;
         let garbage = garbage_beyond(self.server, self.limit_bytes);
         self.server.pressure.note(is_over, self.server.clock.steady_us());
-        self.look_away(self.held_bytes() + garbage);
+        self.schedule_count(self.held_bytes() + garbage);
         if !is_over && counts + garbage > self.limit_bytes {
             return Room::Garbage;
         }
@@ -234,8 +237,8 @@ impl<'s> MemoryLimit<'s> {
         if room == Room::None && !is_over { Room::Enough } else { room }
     }
 
-    /// Looks the holes up if enough has come since the last time. What has come is what the thread holds more
-    /// than then, or in the zone, where it holds about the same, what commands have brought.
+    /// Looks the holes up if enough has come since the last time: what this thread holds more than then, and
+    /// what commands have brought. The latter matters in the zone, where the thread holds about the same.
     fn look_for_holes(&mut self, coming_bytes: u64) {
         self.arrived_bytes += coming_bytes;
         let grown_bytes = counted::thread_bytes().saturating_sub(self.holes_seen_at);
@@ -264,13 +267,13 @@ impl<'s> MemoryLimit<'s> {
         counts as i64 - claimed - i64::try_from(target).unwrap_or(i64::MAX)
     }
 
-    /// Says when to count again, `counts` being what counts now.
-    fn look_away(&mut self, counts: u64) {
+    /// Decides when to count again, `counts` being what counts now.
+    fn schedule_count(&mut self, counts: u64) {
         let left = self.zone_start.checked_sub(counts);
         let stride = |left: u64| (left / (2 * self.workers())).min(STRIDE_BYTES_MAX);
-        let look_at = |left| counted::thread_bytes().saturating_add_unsigned(stride(left));
-        // In the zone and over the limit every command looks, whatever this thread frees meanwhile.
-        self.look_at = left.map_or(i64::MIN, look_at);
+        let count_at = |left| counted::thread_bytes().saturating_add_unsigned(stride(left));
+        // In the zone and over the limit every command counts, whatever this thread frees meanwhile.
+        self.count_at = left.map_or(i64::MIN, count_at);
     }
 
     fn workers(&self) -> u64 {
@@ -288,7 +291,7 @@ impl<'s> MemoryLimit<'s> {
         let target = self.limit_bytes.saturating_sub(self.advance());
         let watch = Stopwatch::start();
         self.expire(now);
-        // One key at least, whatever others have claimed: whether there is any is what the command must know.
+        // At least one key, whatever others have claimed: so the command learns whether any may be evicted.
         let mut least = 1;
         loop {
             let mine = self.excess(target, coming_bytes).min(CLAIM_BYTES).max(least);
@@ -332,7 +335,7 @@ impl<'s> MemoryLimit<'s> {
     }
 }
 
-/// How many bytes freeing these pieces will give back, of those that say so.
+/// How many bytes freeing these pieces will give back, as far as that is known.
 fn weight(garbage: &[Garbage]) -> i64 {
     let bytes = |piece: &Garbage| match piece.weight() {
         Weight::Bytes(bytes) => bytes as i64,

@@ -6,10 +6,13 @@
 //! requests are looked at for before; `transaction` and `queue` keep those that wait for EXEC, and
 //! `dispatch::exec` runs them. `blocking` is for commands whose reply comes later, `cross_protocol`
 //! for browsers that a web page makes send HTTP here, `redact` for arguments that nobody else may read.
-//! `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them. Of
-//! clients, `tracking` knows who keeps copies of which keys, `client_line` is the line of CLIENT LIST,
-//! `client_memory` what they take, `output_bound` how much one may be owed. `crash_report` says what all of
-//! this was doing when the server failed.
+//! `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them.
+//!
+//! What happens to keys comes to `key_events`, which tells `notify` (keyspace notifications), `waiters`
+//! (clients that wait for keys) and `tracking` (clients that keep copies). `mailbox` carries messages from
+//! worker to worker. Of clients, `subscriptions` knows what one listens to, `client_line` is the line of
+//! CLIENT LIST, `client_memory` counts what they take, `output_bound` says how much may wait for one unsent.
+//! `crash_report` says what all of this was doing when the server failed.
 pub(crate) mod blocking;
 pub(crate) mod call;
 pub(crate) mod client_line;

@@ -1,5 +1,5 @@
-//! Which states a session is in that a request has to be looked at for before it runs. All of them are one
-//! word, so a request of a session that is in none, which is nearly every request, pays one test for all of
+//! The states of a session in which its requests are checked before they run. All of them are bits of one
+//! byte, so a request of a session that is in none, which is nearly every request, pays one test for all of
 //! them (`Executor::check_and_run`); for the others `Executor::look_at_modes` decides.
 use crate::state::acl::{User, Users};
 
@@ -8,8 +8,8 @@ use crate::state::acl::{User, Users};
 pub(crate) struct Modes(u8);
 
 impl Modes {
-    /// The client came while new clients had to log in, and has not; see `Session::must_log_in`.
-    pub(crate) const STRANGER: Modes = Modes(1);
+    /// The client came while new clients had to log in, and has not done so; see `Session::must_log_in`.
+    pub(crate) const NOT_LOGGED_IN: Modes = Modes(1);
     /// It listens to some channel, pattern or channel of a shard.
     pub(crate) const SUBSCRIBED: Modes = Modes(1 << 1);
     /// It listens and speaks RESP2, in which a reply cannot be told from a message: it may do little else.
@@ -29,13 +29,13 @@ impl Modes {
     pub(crate) fn of_new(users: &Users) -> Modes {
         let mut modes = Modes(0);
         if users.ask_for_login() {
-            modes.set(Modes::STRANGER);
+            modes.set(Modes::NOT_LOGGED_IN);
         }
         modes.restrict(users.default_user());
         modes
     }
 
-    /// From here on the session is this user's.
+    /// From here on requests run by the rules of this user.
     pub(crate) fn restrict(&mut self, user: &User) {
         if user.may_do_everything() {
             self.clear(Modes::RESTRICTED);

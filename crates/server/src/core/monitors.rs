@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Whether somebody watches is asked once for all of a connection's requests, not for each. While somebody
-//! does, dispatch looks a second time at every call, as it does at slow calls anyway; otherwise nothing is
-//! paid. Lines of one worker are in the order in which its commands ran; those of several workers come batch
-//! by batch.
+//! does, every call takes the way through dispatch that slow calls take anyway (`Executor::look`); otherwise
+//! nothing is paid. Lines of one worker are in the order in which its commands ran; those of several workers
+//! come batch by batch.
 use super::mailbox::Message;
 use super::redact;
 use super::registry::Row;

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// What a client may be owed however little memory is free, so that a crowded machine serves small replies.
 const OUTPUT_BYTES_MIN: u64 = 64 << 20;
 
-/// A client with less than this unsent is not looked at, unless an output limit is smaller.
+/// A client with less than this unsent is not compared with output limits, unless one of them is smaller.
 const LOOK_BYTES: usize = 64 << 10;
 
 /// Which bound a client has passed: the log says it, and each has a counter of its own.
@@ -77,7 +77,7 @@ impl OutputBound {
         (self.least(server, record).0 as usize).saturating_sub(unsent_bytes())
     }
 
-    /// The bound that holds for this client, in bytes, and whose it is.
+    /// The bound that holds for this client, in bytes, and what makes it.
     #[cold]
     pub(crate) fn least(self, server: &Server, record: &ClientRecord) -> (u64, Excess) {
         let mut least = (server.output_bytes_max.load(Relaxed), Excess::Machine);
@@ -98,8 +98,8 @@ fn look_bytes(limits: &OutputLimits) -> usize {
     limits.filter(|bytes| *bytes > 0).fold(LOOK_BYTES, |least, bytes| least.min(bytes as usize))
 }
 
-/// The bound where no setting makes one: half of what memory is free, so that two clients at once do not end
-/// the process. It reads files of the system, so it is asked about once a second.
+/// The bound where no setting makes one: half of the memory that is free, so that two clients at once do not
+/// end the process. It reads files of the system, so it is called about once a second.
 pub(crate) fn output_bytes_max() -> u64 {
     free_bytes().map_or(u64::MAX, |free| (free / 2).max(OUTPUT_BYTES_MIN))
 }

@@ -1,6 +1,6 @@
-//! What a request asks of the user who sends it: its command, its keys with what it does to each, its
-//! channels, as the row's key specs find them (`state/acl` says who may do what). Only sessions of users with
-//! limits come here (`Modes::RESTRICTED`).
+//! Which permissions a request needs: for its command, for its keys, which the row's key specs find, with
+//! what it does to each, and for its channels. `state/acl` says which permissions a user has. Only sessions
+//! of users with limits come here (`Modes::RESTRICTED`).
 use crate::core::client_line;
 use crate::core::error;
 use crate::core::modes::Modes;
@@ -36,8 +36,8 @@ fn wanted<'a>(
     }
 }
 
-/// The keys that a request names. What it only asks about, neither reading nor changing the value, is not
-/// marked.
+/// The keys that a request names. A key whose value it neither reads nor changes, as EXISTS does, counts as
+/// neither read nor written.
 fn keys<'a>(row: &Row, args: &Args<'a>) -> Vec<KeyUse<'a>> {
     let key = |key: command::KeyUse| {
         let position = key.position as usize;
@@ -53,8 +53,8 @@ fn keys<'a>(row: &Row, args: &Args<'a>) -> Vec<KeyUse<'a>> {
 }
 
 /// The channels that a request names, by the grammar of its row: the first argument of a command of
-/// publish/subscribe, and those like it. Where it may be left out the command leaves channels, or tells of
-/// them, which needs no permission.
+/// publish/subscribe, and its repetitions. Commands with which it may be left out unsubscribe, or list
+/// channels: that needs no permission.
 fn channels<'a>(row: &Row, args: &Args<'a>) -> Vec<ChannelUse<'a>> {
     let named = row.doc.args.first().filter(|arg| row.flags.has(Flags::PUBSUB) && !arg.optional);
     let Some(named) = named else { return Vec::new() };
@@ -125,7 +125,7 @@ fn line(server: &Server, record: &ClientRecord) -> Vec<u8> {
     client_line::line_of(record, &server.registry, now_ms).into_bytes()
 }
 
-/// Where the request at hand stands.
+/// Whether the request that runs is part of a transaction, as ACL LOG shows it.
 pub(crate) fn context(session: &Session) -> Context {
     let in_transaction = session.modes.has(Modes::TRANSACTION) || session.modes.has(Modes::EXECUTING);
     if in_transaction { Context::Multi } else { Context::Toplevel }

@@ -14,7 +14,8 @@ use base::hash::Hash;
 use command::Flags;
 use resp::{Args, Span};
 
-/// A part takes no further request when its arguments have so many bytes, or so many requests are in it.
+/// A request begins a new part if the last one would have more bytes of arguments than this with it, or has
+/// this many requests.
 const PART_BYTES: usize = 32 << 10;
 const PART_REQUESTS: usize = 512;
 /// More room than this is not kept for another queue.
@@ -173,7 +174,7 @@ impl Part {
 mod tests {
     use super::*;
 
-    /// The arguments that these words are.
+    /// Calls `work` with these words as arguments.
     fn with_args<R>(words: &[&[u8]], work: impl FnOnce(Args<'_>) -> R) -> R {
         let buffer = words.concat();
         let mut start = 0;

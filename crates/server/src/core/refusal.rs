@@ -14,9 +14,9 @@ pub(crate) enum Refusal<'s> {
     Arity(&'s Row),
     /// A password is set and was not given.
     NotAuthenticated(&'s Row),
-    /// It listens in RESP2, where little else is allowed.
+    /// The client listens to channels in RESP2, where few commands are allowed.
     OnlyListens(&'s Row),
-    /// It does not run inside a transaction.
+    /// The command does not run inside a transaction.
     InTransaction(&'s Row),
     /// The user's rules do not allow it.
     NoPermission(&'s Row, Box<NoPermission>),
@@ -26,11 +26,11 @@ pub(crate) enum Refusal<'s> {
     Loading(&'s Row),
     /// The last snapshot has failed, and no more is written until one succeeds.
     Unsaved(&'s Row),
-    /// An argument is longer than what is made of it may be.
+    /// An argument is longer than an element of a collection may be.
     TooLong(&'s Row),
 }
 
-/// Which user may not, and what stands in the way.
+/// Which user lacks a permission, and which one that is.
 pub(crate) struct NoPermission {
     pub(crate) user: Arc<User>,
     pub(crate) denied: Denied,

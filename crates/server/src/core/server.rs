@@ -39,7 +39,7 @@ use store::{Classes, Keyspace};
 pub(crate) struct Server {
     /// The data: shards, each behind a lock of its own.
     pub(crate) keyspace: Keyspace,
-    /// To whom it matters what happens to keys.
+    /// Those who are told what happens to keys.
     pub(crate) key_events: Arc<KeyEvents>,
     /// Every command's row. It never changes while the server runs.
     pub(crate) registry: Registry,
@@ -100,7 +100,7 @@ pub(crate) struct Server {
     /// When it started, for INFO's uptime.
     pub(crate) started: Moment,
     pub(crate) listening: Listening,
-    /// What connections with TLS begin with.
+    /// Certificates, keys and options with which new connections of TLS begin.
     pub(crate) tls: TlsInForce,
     /// "epoll" or "io_uring"
     pub(crate) engine_name: &'static str,
@@ -144,9 +144,9 @@ pub(crate) struct Warnings {
     pub(crate) accepting: Seldom,
     /// A handshake of TLS has failed.
     pub(crate) handshakes: Seldom,
-    /// A client's socket takes no option.
+    /// A client's socket refuses an option, such as keepalive.
     pub(crate) options: Seldom,
-    /// The process has no room for a client.
+    /// No worker can take a client: there is no room for the connection, or TLS was turned off.
     pub(crate) adopting: Seldom,
 }
 

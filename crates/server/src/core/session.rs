@@ -26,7 +26,7 @@ const CACHE_LINE: usize = 64;
 pub(crate) struct ClientRecord {
     /// Never used twice.
     pub(crate) id: u64,
-    /// By the steady time: when it was last served, or has read something.
+    /// When it was last served, or has read some of its replies; steady time.
     pub(crate) last_active_ms: AtomicI64,
     /// Commands that ran before the present batch.
     pub(crate) commands: AtomicU64,
@@ -41,7 +41,8 @@ pub(crate) struct ClientRecord {
     /// CLIENT KILL sets this and wakes the connection's worker, which runs no further command and closes the
     /// connection at its next turn.
     pub(crate) is_killed: AtomicBool,
-    /// Its next request has to wait. INFO counts it among `blocked_clients`.
+    /// Its next request waits: for a key, a time, memory, or the end of CLIENT PAUSE. INFO counts it among
+    /// `blocked_clients`.
     pub(crate) is_parked: AtomicBool,
     /// It speaks TLS.
     pub(crate) is_secure: bool,
@@ -56,12 +57,12 @@ pub(crate) struct ClientRecord {
     /// whole.
     pub(crate) query_len_bytes: AtomicU64,
     pub(crate) query_parsed_bytes: AtomicU64,
-    /// How many channels, patterns and channels of shards it listens to, and about what these take.
+    /// How many channels, patterns and shard channels it listens to, and about how many bytes these take.
     pub(crate) subscriptions: [AtomicU32; 3],
     pub(crate) subscription_bytes: AtomicU64,
     /// What TLS takes for it: keys, and what has arrived and cannot be decrypted yet.
     pub(crate) tls_bytes: AtomicU64,
-    /// Bytes that its place in the queues of keys takes, while its command waits for some.
+    /// Bytes that its request takes in the queues of keys, while it waits for some.
     pub(crate) waiter_bytes: AtomicU64,
     /// Whether its command waits; see [`ClientRecord::waiting`].
     pub(crate) waiting: Mutex<Option<Ticket>>,
@@ -77,7 +78,7 @@ pub(crate) struct ClientRecord {
     /// How it tracks keys, if it ever has; and what its prefixes take.
     pub(crate) tracker: OnceLock<Arc<Tracker>>,
     pub(crate) tracking_bytes: AtomicU64,
-    /// What its names take.
+    /// How many bytes the names take that it has given itself.
     pub(crate) name_bytes: AtomicU64,
     /// What changes rarely, behind a lock.
     pub(crate) details: Mutex<ClientDetails>,
@@ -94,9 +95,9 @@ pub(crate) struct QueryBuffer {
 const _: () = assert!(std::mem::offset_of!(ClientRecord, peer) == CACHE_LINE);
 
 impl ClientRecord {
-    /// The number of no row.
+    /// `last_row` before the first command.
     pub(crate) const NO_COMMAND: u32 = u32::MAX;
-    /// The length of no queue, as CLIENT LIST shows it.
+    /// `queued` outside a transaction, as CLIENT LIST shows it.
     pub(crate) const NO_TRANSACTION: i64 = -1;
 
     /// The addresses as CLIENT LIST shows them and CLIENT KILL compares them: the client's, then ours. A Unix
@@ -111,7 +112,7 @@ impl ClientRecord {
         }
     }
 
-    /// Whether it listens to anything: then it is of the class `pubsub`.
+    /// Whether it listens to anything: then the limits of the class `pubsub` hold for it.
     pub(crate) fn is_subscribed(&self) -> bool {
         self.subscriptions.iter().any(|count| count.load(Relaxed) > 0)
     }
@@ -147,19 +148,19 @@ impl ClientRecord {
         note_buffer(&self.tls_bytes, bytes as u64, &counters.client_bytes, &counters.input_peak);
     }
 
-    /// Notes what its place in the queues of keys takes. Only the connection's worker calls this.
+    /// Notes how many bytes its request takes in the queues of keys. Only the connection's worker calls this.
     pub(crate) fn note_waiter(&self, bytes: usize, counters: &Counters) {
         let before = self.waiter_bytes.swap(bytes as u64, Relaxed);
         counters.client_bytes.add((bytes as u64).wrapping_sub(before));
     }
 
-    /// The waiting of its command, if it waits, locked: whoever takes it ends the waiting. Nothing else is
-    /// waited for while it is held but mailboxes.
+    /// The ticket of its command, if that waits, locked: whoever takes the ticket out ends the wait. While it
+    /// is held shards are only tried, never waited for.
     pub(crate) fn waiting(&self) -> MutexGuard<'_, Option<Ticket>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends its waiting; whether that was left to be done.
+    /// Ends the wait of its command. Returns whether it waited until now.
     pub(crate) fn end_waiting(&self) -> bool {
         self.waiting().take().is_some()
     }
@@ -192,7 +193,7 @@ impl ClientRecord {
         self.note_name_bytes(self.details().name_bytes() as u64, counters);
     }
 
-    /// Counts its names as freed: it is a client no more.
+    /// Counts its names as freed: its connection has ended.
     pub(crate) fn forget_names(&self, counters: &Counters) {
         self.note_name_bytes(0, counters);
     }
@@ -246,7 +247,7 @@ impl ClientDetails {
         beginning(&self.name)
     }
 
-    /// A copy with the beginnings of its names.
+    /// A copy in which long names are cut.
     pub(crate) fn shortened(&self) -> ClientDetails {
         ClientDetails {
             name: beginning(&self.name).to_vec(),
@@ -257,7 +258,7 @@ impl ClientDetails {
         }
     }
 
-    /// What its names take.
+    /// How many bytes the names take that the client has given itself.
     fn name_bytes(&self) -> usize {
         self.name.len() + self.lib_name.len() + self.lib_ver.len()
     }
@@ -267,17 +268,17 @@ fn beginning(name: &[u8]) -> &[u8] {
     &name[..name.len().min(NAME_BYTES_LOGGED)]
 }
 
-/// What becomes of a connection after the command that ran last. The order matters: from `Close` on nothing
-/// more of it runs.
+/// What becomes of a connection after the command that ran last. The order matters: from `Close` on no
+/// further request of it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) enum After {
     /// The next request runs.
     Next,
-    /// It runs at the connection's next turn: others come first, or it has to be parsed anew.
+    /// The next request runs at the connection's next turn: others come first, or it has to be parsed anew.
     Yield,
-    /// The command itself runs then: there is no memory for it at this moment.
+    /// The same request is tried again later: memory is being freed, or a worker has too much to deliver.
     Retry,
-    /// None runs until this command is answered (`blocking.rs`).
+    /// No request runs until this command is answered (`blocking.rs`).
     Wait,
     /// QUIT, a protocol error, CLIENT KILL of itself: close once the replies have left.
     Close,
@@ -297,9 +298,9 @@ pub(crate) struct Session {
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// The database that SELECT has chosen.
     pub(crate) db: u16,
-    /// What its requests have to be looked at for before they run.
+    /// The states in which its requests are checked before they run.
     pub(crate) modes: Modes,
-    /// What its user may do, as of this version of all users (`state/acl`).
+    /// Its user, with the rules of this version of all users (`state/acl`).
     pub(crate) user: Arc<User>,
     pub(crate) users_version: u64,
     /// What is to happen after the command that ran last: the one field that the worker looks at between two
@@ -309,7 +310,7 @@ pub(crate) struct Session {
     pub(crate) queue: Option<Box<Queue>>,
     /// The keys that this client watches; see `state/watched.rs`.
     pub(crate) watching: Option<Box<Watching>>,
-    /// The command that this client waits for, with [`After::Wait`].
+    /// The command of this client that waits, with [`After::Wait`].
     pub(crate) waiting: Option<Box<Waiting>>,
     /// CLIENT REPLY. After each command dispatch drops what it wrote unless this answers, and moves on to
     /// [`ReplyMode::next`].
@@ -322,29 +323,30 @@ impl Session {
     /// Whether the client has to log in before it may do anything. Clients that are connected when the
     /// default user's password is taken away are served, and asked again when there is a new one.
     pub(crate) fn must_log_in(&self, users: &Users) -> bool {
-        self.modes.has(Modes::STRANGER) && users.ask_for_login()
+        self.modes.has(Modes::NOT_LOGGED_IN) && users.ask_for_login()
     }
 
-    /// From here on the session is this user's, who has logged in.
+    /// The client has logged in as this user: from here on its requests run by the user's rules.
     pub(crate) fn log_in(&mut self, user: &Arc<User>) {
-        self.modes.clear(Modes::STRANGER);
+        self.modes.clear(Modes::NOT_LOGGED_IN);
         self.modes.restrict(user);
         self.user = Arc::clone(user);
         self.record.details().user = user.name().to_vec();
     }
 
-    /// As if the client had just come: it is the default user's session, logged in or not.
+    /// Makes the session that of the default user again, as when a client connects: if new clients have to
+    /// log in, this one has to.
     pub(crate) fn log_out(&mut self, users: &Users) {
         let user = users.default_user();
         self.log_in(user);
         if users.ask_for_login() {
-            self.modes.set(Modes::STRANGER);
+            self.modes.set(Modes::NOT_LOGGED_IN);
         }
     }
 
-    /// Takes up what its user may do now. Where the user is there no longer the session is nobody's, who may
-    /// do nothing. The answer is false if it has to be closed: for that, or because its user may hear less
-    /// than before, and it listens to what that user may not hear.
+    /// Takes up the rules of its user that hold now. If there is no such user any more, nothing is allowed.
+    /// Returns false if the connection has to be closed: for that reason, or because it listens to something
+    /// that its user may not hear any more.
     #[cold]
     pub(crate) fn obey(&mut self, users: &Users) -> bool {
         self.users_version = users.version();
@@ -366,8 +368,8 @@ impl Session {
     }
 }
 
-/// Tells one waiting of a client from others, before and after it. Those who wait for keys are served in the
-/// order of their tickets.
+/// The number of one wait, which tells it from other waits of the same client. Requests that wait for a key
+/// are served in the order of their tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub(crate) u64);
 
@@ -389,20 +391,20 @@ pub(crate) struct WatchedKey {
     pub(crate) hash: Hash,
 }
 
-/// A command that waits.
+/// A command whose reply comes later.
 pub(crate) struct Waiting {
     /// When it ends by itself, by the steady time; None if it never does.
     pub(crate) until: Option<Millis>,
-    /// The reply that is sent when its time is over; None for a null array, as all
-    /// commands which wait for keys send it.
+    /// The reply that is sent when its time is over; None for a null array, which all commands that wait for
+    /// keys send then.
     pub(crate) late_reply: Option<Vec<u8>>,
-    /// CLIENT REPLY wants no answer, whatever ends the waiting.
+    /// CLIENT REPLY has turned its reply off: none is sent, whatever ends the wait.
     pub(crate) is_mute: bool,
-    /// Where it waits for a key: its place in the queues.
+    /// Its request in the queues of keys; None if it waits for no key.
     pub(crate) waiter: Option<Arc<Waiter>>,
 }
 
-/// How a waiting is answered that somebody else ends: CLIENT UNBLOCK.
+/// What a waiting client is answered when CLIENT UNBLOCK ends its wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unblock {
     /// As if its time were over.

@@ -1,5 +1,5 @@
-//! What one client listens to. A session that has ever listened has this; the registry of all workers
-//! (`state/pubsub`) has the same seen from the channels.
+//! What one client listens to. A session has this while it listens to something; `state/pubsub` knows for all
+//! workers who listens to which channel.
 use crate::core::modes::Modes;
 use crate::core::server::Server;
 use crate::core::session::{ClientRecord, Session};
@@ -9,8 +9,8 @@ use resp::{Protocol, Reply};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// About what one subscription takes: in this set, in the worker's audience and in the registry, whose part
-/// is counted for every subscriber because somebody has to be. A pattern takes more: it stands in an index.
+/// About how many bytes one subscription takes: here, with its worker, and in `state/pubsub`. What that keeps
+/// once for a channel is counted for each of its subscribers. A pattern takes more, because an index has it.
 fn bytes_of(topic: Topic, name: &[u8]) -> u64 {
     let own_bytes = if matches!(topic, Topic::Pattern) { 704 } else { 224 };
     own_bytes + name.len() as u64
@@ -22,7 +22,7 @@ pub(crate) struct Subscriptions {
     channels: BTreeSet<Name>,
     patterns: BTreeSet<Name>,
     shards: BTreeSet<Name>,
-    /// What the command that runs has written that is sent even where CLIENT REPLY wants no answers.
+    /// Confirmations of the command that runs, which are sent even where CLIENT REPLY has turned replies off.
     unmuted: Vec<u8>,
 }
 
@@ -35,13 +35,13 @@ impl Subscriptions {
         }
     }
 
-    /// Takes out any one.
+    /// Takes out any subscription.
     pub(crate) fn pop(&mut self) -> Option<(Topic, Name)> {
         let topics = [Topic::Channel, Topic::Pattern, Topic::Shard];
         topics.into_iter().find_map(|topic| self.of(topic).pop_first().map(|name| (topic, name)))
     }
 
-    /// The number that a confirmation shows: channels and patterns together, channels of shards apart.
+    /// The number that a confirmation shows: channels and patterns together, shard channels by themselves.
     fn shown(&self, topic: Topic) -> usize {
         match topic {
             Topic::Channel | Topic::Pattern => self.channels.len() + self.patterns.len(),
@@ -55,7 +55,8 @@ impl Subscriptions {
 }
 
 impl Session {
-    /// Listens from here on, if it does not already. Returns the number that the confirmation shows.
+    /// Subscribes to a channel or pattern, unless it has done so. Returns the number that the confirmation
+    /// shows.
     pub(crate) fn subscribe(&mut self, server: &Server, topic: Topic, name: &[u8]) -> usize {
         let own = self.subscriptions.get_or_insert_default();
         if !own.of(topic).contains(name) {
@@ -66,7 +67,7 @@ impl Session {
         own.shown(topic)
     }
 
-    /// Listens no more, if it did. Returns the number that the confirmation shows.
+    /// Ends a subscription, if there is one. Returns the number that the confirmation shows.
     pub(crate) fn unsubscribe(&mut self, server: &Server, topic: Topic, name: &[u8]) -> usize {
         let Some(own) = &mut self.subscriptions else { return 0 };
         if let Some(name) = own.of(topic).take(name) {
@@ -125,7 +126,7 @@ impl Session {
         }
     }
 
-    /// Has the reply from byte `start` on sent even where CLIENT REPLY says that nothing is.
+    /// Keeps the reply from byte `start` on if CLIENT REPLY drops it, because it is sent nevertheless.
     pub(crate) fn unmute(&mut self, reply: &mut Reply, start: usize) {
         if !self.reply_mode.answers() {
             let unmuted = &mut self.subscriptions.get_or_insert_default().unmuted;
@@ -133,7 +134,7 @@ impl Session {
         }
     }
 
-    /// Appends what was kept so.
+    /// Appends to the reply what [`Session::unmute`] has kept.
     pub(crate) fn append_unmuted(&mut self, reply: &mut Reply) {
         if let Some(own) = &mut self.subscriptions {
             reply.append(&std::mem::take(&mut own.unmuted));
@@ -144,7 +145,7 @@ impl Session {
     }
 }
 
-/// Tells the registry that a subscription has ended, which its client has no more.
+/// Tells all workers that a subscription has ended, which the client's own set does not have any more.
 pub(crate) fn drop_subscription(
     server: &Server,
     record: &ClientRecord,

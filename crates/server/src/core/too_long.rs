@@ -1,9 +1,9 @@
-//! Arguments that nothing but a string may hold. An element of a collection lies in a leaf, and a leaf has a
-//! limit (`pack/src/limits.rs`), while `proto-max-bulk-len` lets clients send more. Rather than that every
-//! command checks its own arguments, and one forgets it, all arguments of every command that writes are
-//! looked at here. Commands that store their arguments as strings, or only hash them, may have longer ones;
-//! of those only the keys are looked at, because keys lie in leaves too. This costs nothing as long as a
-//! connection has not sent so many bytes at a time.
+//! Finds arguments that are too long for an element of a collection. An element lies in a leaf, and a leaf
+//! has a limit (`pack/src/limits.rs`), while `proto-max-bulk-len` lets clients send more. If every command
+//! checked its own arguments, one might forget it; so the arguments of all commands that write are checked
+//! here. Commands that store their arguments as strings, or only hash them, may have longer ones; of those
+//! only the keys are checked, because keys lie in leaves too. It costs nothing as long as a connection has
+//! not sent so many bytes at a time.
 use crate::core::registry::Row;
 use command::{Flags, Group};
 use resp::Args;

@@ -126,7 +126,7 @@ impl Session {
     }
 }
 
-/// What is kept of a watched key, about: its name here and there, and its places in the lists.
+/// About how many bytes a watched key takes: its name twice, and its places in the lists.
 fn watched_bytes(name: &[u8]) -> u64 {
     const PLACES_BYTES: usize = 336;
     (2 * name.len() + PLACES_BYTES) as u64

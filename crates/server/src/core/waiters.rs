@@ -12,8 +12,8 @@
 //! ear in its shard (`store::View::open_ear`); writes to other keys pay nothing.
 //!
 //! A wait ends once: the thread that takes its ticket out of `ClientRecord::waiting` ends it, and holds that
-//! lock while it tries the request (`core/blocking.rs`). A thread that has found a request in a queue compares
-//! tickets first: by then its client may wait for something else.
+//! lock while it tries the request (`core/blocking.rs`). A thread that has found a request in a queue
+//! compares tickets first: by then its client may wait for something else.
 use crate::core::session::{ClientRecord, Session, Ticket};
 use crate::state::acl::User;
 use command::Wait;

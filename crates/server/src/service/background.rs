@@ -8,10 +8,10 @@ use crate::state::background::{Job, Jobs};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-/// Free blocks of each stripe of the arena whose pages are given back at a time.
+/// How many free blocks of each stripe of the arena have their pages given back at a time.
 const PURGED_BLOCKS: usize = 64;
-/// Huge pages that are made at a time. This is asked for ten times a second at most, so it comes to 80 MB a
-/// second.
+/// How many huge pages are made at a time. That is asked for ten times a second at most, so it comes to 80 MB
+/// a second.
 const UNITED_PAGES: usize = 4;
 
 /// Starts the thread. It ends when it is told to, after it has freed what it was given before. The server
@@ -47,7 +47,7 @@ fn work(jobs: &Jobs, server: &Weak<Server>) {
     }
 }
 
-/// A turn of defragmentation, by the settings of this moment.
+/// Takes a turn of defragmentation, with the settings in force. Returns when the next one is due.
 fn turn(defrag: &mut Defrag, server: &Server) -> Next {
     let Server { keyspace, log, defrag: stats, .. } = server;
     defrag.turn(&Surroundings { keyspace, log, stats, settings: server.config().defrag })

@@ -28,20 +28,19 @@ thread_local! {
 /// The server that started last, for threads that are no workers.
 static LATEST: Mutex<Weak<Server>> = Mutex::new(Weak::new());
 
-/// This thread is a worker of this server from here on.
+/// Says that this thread is a worker of this server: a panic on it is reported to that server's log.
 pub(crate) fn note_worker(server: &Arc<Server>, worker: usize) {
     HOME.set(Some(Home { server: Arc::downgrade(server), worker }));
 }
 
-/// This server's log is told of a panic on a thread that is no worker.
+/// Has a panic on a thread that is no worker reported to this server's log.
 pub(crate) fn note_server(server: &Arc<Server>) {
     if let Ok(mut latest) = LATEST.lock() {
         *latest = Arc::downgrade(server);
     }
 }
 
-/// A report may take so long. Whoever writes it may have to wait for others: for a reader of standard output,
-/// for a disk.
+/// A report may take so long: writing it may mean waiting for a disk, or for the reader of standard output.
 const REPORT_SECONDS: u32 = 30;
 
 /// From here on a panic anywhere in the process is reported in the log and ends the process. For the program;

@@ -25,7 +25,7 @@ use store::{Keyspace, Mover, StepLimits};
 
 /// How long a step should hold its lock.
 const STEP_WANTED: Duration = Duration::from_micros(40);
-/// How long steps on shards follow each other before there is a pause.
+/// After so much processor time no further step on a shard follows, and there is a pause.
 const TURN: Duration = Duration::from_micros(500);
 /// Bounds of a step's size, in blocks that are looked at.
 const EFFORT_MIN: u64 = 16;
@@ -49,7 +49,7 @@ enum Phase {
     Reopening,
 }
 
-/// The work, and where it stands.
+/// Active defragmentation, and where it stands.
 pub(crate) struct Defrag {
     phase: Phase,
     /// None while idle.
@@ -62,8 +62,8 @@ pub(crate) struct Defrag {
     effort: u64,
     /// The longest step of this round, for the log.
     longest_step: Duration,
-    /// Share of a processor: within a round it only grows, so that a round which frees much ends as fast as
-    /// it began.
+    /// The share of a processor that it may use. Within a round it only grows, so that a round does not slow
+    /// down because it has freed much already.
     percent: u32,
     began: Instant,
     rests_until: Option<Instant>,
@@ -82,7 +82,7 @@ pub(crate) struct Surroundings<'s> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     At(Instant),
-    /// When somebody asks for it.
+    /// When a worker asks for it.
     Asked,
 }
 
@@ -123,7 +123,7 @@ impl Defrag {
         Next::At(now() + worked * (100 - self.percent) / self.percent)
     }
 
-    /// One step, or where shards take turns as many as [`TURN`] allows, each on another shard.
+    /// Does one step; while data is moved as many as [`TURN`] allows, each on another shard.
     fn steps(&mut self, around: &Surroundings<'_>, start: Duration) {
         let mut before = start;
         for _ in 0..self.mover.as_ref().map_or(1, |mover| mover.shards_left().max(1)) {
@@ -156,7 +156,7 @@ impl Defrag {
         true
     }
 
-    /// The next try is some time away, and may choose any extent.
+    /// Waits for some time before the next round, which may choose any extent.
     fn rest(&mut self, now: Instant) {
         self.rests_until = Some(now + self.rest);
         self.rest = (self.rest * 2).min(REST_MAX);
@@ -255,7 +255,7 @@ fn processor_time() -> Duration {
     time.map_or(Duration::ZERO, Duration::from)
 }
 
-/// Pauses are real time, whatever clock the data lives by.
+/// The system's steady clock: pauses last as long as they should also in tests that move the server's clock.
 #[allow(clippy::disallowed_methods, reason = "steps are timed to keep them short")]
 fn now() -> Instant {
     Instant::now()

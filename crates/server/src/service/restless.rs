@@ -8,12 +8,13 @@
 //! | purging, huge pages | a few free blocks, or one page, at a time |
 //! | keys | come, split leaves, expire, are evicted and go under the lock of a shard (`store::Transients`) |
 //! | eviction, expiry, uses | in the shadow, by every policy, while its clock jumps |
-//! | messages | workers listen anew, wake for nothing, hear of gone clients; connections go to any worker |
+//! | messages | workers listen anew, wake for nothing, hear of clients that are gone |
+//! | connections | each goes to a worker drawn at random |
 //!
 //! What clients see stays the same, so every test of the server can run like this. `DEBUG RESTLESS seed`
 //! begins it and `DEBUG RESTLESS OFF` ends it; `SARDINE_RESTLESS` in the environment begins it with the
-//! server, whoever starts that. All choices follow from the seed, which the log shows; when they are made is
-//! up to the threads.
+//! server. All choices follow from the seed, which the log shows; when each is made depends on how the
+//! threads are scheduled.
 //!
 //! `state/restless.rs` knows whether it is on and what it has done. Its memory, a few megabytes, counts as
 //! the server's own, which `maxmemory` is compared with.
@@ -41,9 +42,9 @@ fn start(weak: &Weak<Server>, seed: u64, is_over: Arc<AtomicBool>) -> Started {
     let Some(server) = weak.upgrade() else { return Ok(None) };
     server.log.warning(&format!("Restless mode, for tests, with seed {seed}"));
     let run = move || {
-        let mut unrest = Unrest::new(&server, seed);
+        let mut thread = RestlessThread::new(&server, seed);
         while !is_over.load(Relaxed) && !server.is_stopping() {
-            unrest.stir();
+            thread.act_once();
         }
     };
     std::thread::Builder::new().name("sardine-restless".into()).spawn(run).map(Some)
@@ -60,7 +61,7 @@ fn count(counter: &AtomicU64, more: u64) {
 }
 
 /// What the thread works with.
-struct Unrest<'s> {
+struct RestlessThread<'s> {
     server: &'s Server,
     random: Random,
     /// Keys of its own among those of the clients, which come and go under the lock of a shard.
@@ -80,10 +81,10 @@ enum Moving {
     Reopening(Evacuation),
 }
 
-impl<'s> Unrest<'s> {
-    fn new(server: &'s Server, seed: u64) -> Unrest<'s> {
+impl<'s> RestlessThread<'s> {
+    fn new(server: &'s Server, seed: u64) -> RestlessThread<'s> {
         let mut random = Random::new(seed);
-        Unrest {
+        RestlessThread {
             server,
             transients: Transients::new(random.next_u64()),
             shadow: Shadow::new(random.next_u64()),
@@ -94,20 +95,20 @@ impl<'s> Unrest<'s> {
     }
 
     /// Does one thing, and then pauses for a moment.
-    fn stir(&mut self) {
-        let deeds = &self.server.restless.deeds();
+    fn act_once(&mut self) {
+        let counts = &self.server.restless.counts();
         match self.random.below(100) {
             0..25 => {
                 drop(self.transients.visit(&self.server.keyspace, &self.server.config().store));
-                count(&deeds.visits, 1);
+                count(&counts.visits, 1);
             }
             25..45 => {
                 drop(self.shadow.churn());
-                count(&deeds.churns, 1);
+                count(&counts.churns, 1);
             }
             45..75 => (0..1 + self.random.below(40)).for_each(|_| self.move_some()),
-            75..90 => count(&deeds.purged, arena::purge(1 + self.random.below(8) as usize) as u64),
-            90 => count(&deeds.united, arena::unite(1) as u64),
+            75..90 => count(&counts.purged, arena::purge(1 + self.random.below(8) as usize) as u64),
+            90 => count(&counts.united, arena::unite(1) as u64),
             _ => self.send_a_message(),
         }
         match self.random.below(8) {
@@ -136,9 +137,9 @@ impl<'s> Unrest<'s> {
                 let first = self.server.keyspace.relocate(&mut ours, limits);
                 let second = self.shadow.keyspace().relocate(&mut shadows, limits);
                 if (first, second) == (Progress::Done, Progress::Done) {
-                    let deeds = &self.server.restless.deeds();
-                    count(&deeds.rounds, 1);
-                    count(&deeds.moved, ours.stats.moves.moved + shadows.stats.moves.moved);
+                    let counts = &self.server.restless.counts();
+                    count(&counts.rounds, 1);
+                    count(&counts.moved, ours.stats.moves.moved + shadows.stats.moves.moved);
                     evacuation.rewind();
                     Moving::Reopening(evacuation)
                 } else {
@@ -155,7 +156,7 @@ impl<'s> Unrest<'s> {
         };
     }
 
-    /// To one of the workers; what it says is true of nobody.
+    /// Sends one of the workers a message that changes nothing: it is about a client that is not there.
     fn send_a_message(&mut self) {
         let mailboxes = &self.server.mailboxes;
         let mailbox = &mailboxes[self.random.below(mailboxes.len() as u64) as usize];
@@ -166,6 +167,6 @@ impl<'s> Unrest<'s> {
             3 => mailbox.send(Message::Feed(Arc::from(&b""[..]))),
             _ => mailbox.wake(),
         }
-        count(&self.server.restless.deeds().messages, 1);
+        count(&self.server.restless.counts().messages, 1);
     }
 }

@@ -1,8 +1,8 @@
-//! The service manager that waits for the server: systemd is sent words over the socket that `NOTIFY_SOCKET`
-//! names, upstart sees the process stop itself once.
+//! Tells the service manager that has started the server when it serves: systemd by a message over the socket
+//! that `NOTIFY_SOCKET` names, upstart by stopping the process once.
 //!
-//! The words are those of sd_notify(3): `READY=1` when the server serves, `STOPPING=1` when it ends. A name
-//! that begins with `@` is one of Linux's abstract sockets.
+//! The messages are those of sd_notify(3): `READY=1` when the server serves, `STOPPING=1` when it ends. A
+//! name that begins with `@` is one of Linux's abstract sockets.
 use crate::state::config::Supervised;
 use crate::state::log::Log;
 use std::ffi::{OsStr, OsString};
@@ -38,7 +38,7 @@ impl Supervisor {
         found
     }
 
-    /// Whether a manager waits, so that the server must not go to the background.
+    /// Whether a service manager waits for the server, which then must not go to the background.
     pub fn is_somebody(wanted: Supervised) -> bool {
         let found = choose(wanted, std::env::var_os("NOTIFY_SOCKET"), std::env::var_os("UPSTART_JOB"));
         found != Supervisor::Nobody
@@ -89,7 +89,7 @@ fn choose(wanted: Supervised, socket: Option<OsString>, job: Option<OsString>) -
     found.unwrap_or(Supervisor::Nobody)
 }
 
-/// Sends the words over the socket of this name.
+/// Sends the message over the socket of this name.
 fn notify(socket: &OsStr, words: &str) -> io::Result<()> {
     let address = match socket.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two_end_where_the_peer_has_them() {
+    fn buckets_shown_by_latency_histogram_end_at_the_times_of_redis() {
         let ends: Vec<u64> = (0..21).map(|p| longest_ns(p * SPLIT + SPLIT - 1) / 1000).collect();
         assert_eq!(ends[..12], [1, 2, 4, 8, 16, 33, 66, 132, 264, 528, 1056, 2113]);
         assert_eq!(ends[20], 1_082_130);

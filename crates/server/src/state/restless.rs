@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 /// Whether the mode is on, its thread, and what the thread has done.
 #[derive(Default)]
 pub(crate) struct Restless {
-    deeds: Deeds,
+    counts: Counts,
     /// Grows with every connection for which a worker is drawn at random; 0 while the mode is off.
     draws: AtomicU64,
     /// Starts the thread: put in by `service/restless.rs`, which knows the server.
@@ -22,7 +22,7 @@ pub(crate) type Started = std::io::Result<Option<JoinHandle<()>>>;
 
 /// What has been done since the server began.
 #[derive(Default)]
-pub(crate) struct Deeds {
+pub(crate) struct Counts {
     pub(crate) visits: AtomicU64,
     pub(crate) churns: AtomicU64,
     pub(crate) rounds: AtomicU64,
@@ -32,7 +32,7 @@ pub(crate) struct Deeds {
     pub(crate) messages: AtomicU64,
 }
 
-impl Deeds {
+impl Counts {
     /// By the names under which DEBUG RESTLESS shows them.
     pub(crate) fn named(&self) -> [(&'static str, &AtomicU64); 7] {
         [
@@ -42,7 +42,7 @@ impl Deeds {
             ("moved", &self.moved),
             ("purged", &self.purged),
             ("united", &self.united),
-            ("letters", &self.messages),
+            ("messages", &self.messages),
         ]
     }
 }
@@ -78,8 +78,8 @@ impl Restless {
     }
 
     /// What has been done since the server began.
-    pub(crate) fn deeds(&self) -> &Deeds {
-        &self.deeds
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// The worker, drawn at random, that a new connection goes to; None while the mode is off.

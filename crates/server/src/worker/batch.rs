@@ -75,7 +75,7 @@ pub(super) struct Turn {
     /// The first request of those parsed last was decoded where it lies.
     is_decoded: bool,
     /// The client was not authenticated when its requests were parsed last.
-    pub(super) is_of_stranger: bool,
+    pub(super) is_unauthenticated: bool,
 }
 
 impl Turn {
@@ -94,7 +94,7 @@ impl Turn {
             parsed: 0,
             rest: Rest::Unfinished { wanted_bytes: 0 },
             is_decoded: false,
-            is_of_stranger: false,
+            is_unauthenticated: false,
         }
     }
 }
@@ -220,7 +220,7 @@ impl<'s> Batch<'s> {
         let last = first + if limits.is_authenticated { REQUESTS_MAX } else { 1 };
         turn.first_span = self.spans.len();
         turn.is_decoded = false;
-        turn.is_of_stranger = !limits.is_authenticated;
+        turn.is_unauthenticated = !limits.is_authenticated;
         let mut at = turn.parsed;
         turn.rest = loop {
             let first_span = self.spans.len();

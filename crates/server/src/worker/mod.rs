@@ -454,8 +454,8 @@ impl<'s> Worker<'s> {
 
     /// Whether all that was parsed has run, and there is time for more.
     fn may_go_on(&mut self, turn: &Turn) -> bool {
-        if turn.is_of_stranger {
-            self.limit_stranger(turn.id);
+        if turn.is_unauthenticated {
+            self.limit_unauthenticated(turn.id);
         }
         let is_over = !turn.requests.is_empty() || self.reply.is_full() || self.executor.is_turn_over();
         !is_over

@@ -27,11 +27,11 @@ impl Worker<'_> {
     /// caller then closes it. Redis allows such a client what fits into the client's own static buffer. Its
     /// requests run one by one, and this is asked after each.
     #[cold]
-    pub(super) fn limit_stranger(&mut self, id: ConnId) {
+    pub(super) fn limit_unauthenticated(&mut self, id: ConnId) {
         let owed_bytes = self.reply.out.len() + self.engine.unsent_bytes(id);
         let Some(connection) = self.table.at(id) else { return };
-        let is_stranger = connection.session.must_log_in(self.executor.users());
-        if is_stranger && owed_bytes > UNAUTHENTICATED_BYTES_MAX {
+        let is_unauthenticated = connection.session.must_log_in(self.executor.users());
+        if is_unauthenticated && owed_bytes > UNAUTHENTICATED_BYTES_MAX {
             self.reply.give_up();
         }
     }

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// DEBUG RESTLESS [seed|OFF]: without an argument it answers how often each thing was done.
 pub(super) fn restless(call: &mut ServerCall<'_>) -> Done {
     let Some(word) = call.args.get(2) else {
-        let deeds = call.server.restless.deeds().named();
-        call.reply.map(deeds.len());
-        for (name, count) in deeds {
+        let counts = call.server.restless.counts().named();
+        call.reply.map(counts.len());
+        for (name, count) in counts {
             call.reply.bulk(name.as_bytes());
             call.reply.int(count.load(Relaxed) as i64);
         }

@@ -1,9 +1,9 @@
-//! Whether a session may send what it sends: whoever is in some mode (`core/modes.rs`) is looked at here,
-//! before the request runs. A client has to log in first; its user's rules have to allow the request; it may
-//! be listening, and may do little else; or it collects requests for EXEC.
+//! Whether a request of a session that is in some mode (`core/modes.rs`) runs. The client may have to log in
+//! first; its user's rules may forbid the request; the client may be listening, which leaves it few
+//! commands; or it collects requests for EXEC.
 //!
-//! The rules are those of the users by which the worker goes. A worker looks whether they have changed when
-//! it enters its gate, and then at the start of each session's turn whether the session goes by them.
+//! The rules are those of the worker's copy of the users. A worker renews the copy when it enters its gate,
+//! and brings a session up to date with it at the start of the session's turn.
 use super::{Executor, Hindrance, Request};
 use crate::core::modes::Modes;
 use crate::core::permission;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<'s> Executor<'s> {
-    /// The users by which this worker goes at the moment.
+    /// The worker's copy of the users, which may be older than those in force.
     pub(crate) fn users(&self) -> &Users {
         &self.users
     }
@@ -39,8 +39,8 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// The users have changed since this session was looked at last. Where its user has gone, or may not hear
-    /// what it listens to, it is closed.
+    /// The users have changed since this session's last turn. Closes it if its user has gone, or may not hear
+    /// what it listens to.
     #[cold]
     pub(crate) fn obey_users(&self, session: &mut Session) {
         if !session.obey(&self.users) {
@@ -102,7 +102,7 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// Does what is to be done with a request that does not run now.
+    /// Has a request that does not run now tried again, queued or refused.
     #[cold]
     pub(super) fn hinder(
         &mut self,

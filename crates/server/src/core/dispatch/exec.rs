@@ -1,4 +1,4 @@
-//! Several requests as one step that no other worker sees a part of: what EXEC runs.
+//! EXEC: runs several requests as one step, of which no other worker sees a part.
 //!
 //! ```text
 //! plan: the keys of all requests are found --- all that run need no more ---> on_shards: their shards locked
@@ -28,21 +28,22 @@ use std::hint::cold_path;
 use std::sync::Arc;
 use store::{Garbage, Key, View};
 
-/// How each request of a queue runs, where all can run on the shards of their keys. The room is used again.
+/// How each request of a queue runs, where all can run on the shards of their keys. The memory of one plan is
+/// used for the next.
 #[derive(Default)]
 pub(super) struct Plan {
     steps: Vec<Step>,
-    /// The places of the keys among the arguments of their requests, request behind request.
+    /// Of all requests in turn, which arguments are keys, and the hashes of these.
     keys: Vec<(u32, Hash)>,
 }
 
 struct Step {
     way: Way,
-    /// Where its keys end.
+    /// Where its keys end in [`Plan::keys`].
     keys_end: usize,
 }
 
-/// What the requests of a queue leave to be done when all have run.
+/// What is to be done after all requests of a queue have run.
 #[derive(Default)]
 struct Left {
     garbage: Vec<Garbage>,
@@ -57,7 +58,7 @@ enum Way {
 }
 
 impl Plan {
-    /// Bytes of memory that it holds for the next one.
+    /// Bytes of memory that it holds between two uses.
     pub(super) fn room_bytes(&self) -> usize {
         self.steps.capacity() * size_of::<Step>() + self.keys.capacity() * size_of::<(u32, Hash)>()
     }
@@ -106,7 +107,7 @@ impl<'s> Executor<'s> {
         session.modes.clear(Modes::EXECUTING);
         self.request_bytes = request_bytes;
         self.bound();
-        // The time of the whole is that of its parts too.
+        // EXEC took as long as all its requests together, each of which has been counted by itself too.
         self.mark = mark;
         self.has_muted = !session.reply_mode.answers();
     }
@@ -183,7 +184,7 @@ impl<'s> Executor<'s> {
         self.let_go_of_queue(view, left);
     }
 
-    /// Unlocks the shards. Who waits for a key that the queue has changed is served first.
+    /// Unlocks the shards, after serving those who wait for a key that the queue has changed.
     fn let_go_of_queue(&self, view: View<'_>, mut left: Left) {
         if left.ready.is_empty() {
             drop(view);
@@ -251,7 +252,7 @@ impl<'s> Executor<'s> {
         run: impl FnOnce(&mut Self, &mut Session, &mut Reply) -> Done,
     ) {
         let (start, was_full) = (reply.out.len(), reply.is_full());
-        // A client that has had itself closed hears no more of what follows.
+        // A client that has had itself closed (CLIENT KILL) is not sent the replies that follow.
         let is_leaving = session.after >= After::Close;
         let done = self.still_permits(session, row, &args).and_then(|()| run(self, session, reply));
         if let Err(error) = done {
@@ -304,14 +305,14 @@ enum Locks {
     Everything,
 }
 
-/// A key that the client watches has changed: nothing runs.
+/// The reply of EXEC when a key that the client watches has changed, and nothing runs.
 fn give_nothing(session: &Session, reply: &mut Reply) {
     if !is_mute(session) {
         reply.null_array();
     }
 }
 
-/// Announces as many replies as there are requests.
+/// Begins the reply of EXEC: an array of as many replies as there are requests.
 fn begin(session: &Session, queue: &Queue, reply: &mut Reply) {
     if !is_mute(session) {
         reply.array(queue.len());

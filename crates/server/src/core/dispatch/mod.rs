@@ -3,17 +3,18 @@
 //!
 //! ```text
 //! execute -- admit: is there such a command, enough arguments, a password given? --- refused: an error
-//!         -- guard: may its arguments be kept, is there memory for them? ----------- refused, or tried later
+//!         -- guard: are its arguments short enough, is there memory for them? ------ refused, or tried later
 //!         -- run:   lock the shards of its keys (or all gates), call the handler, unlock
 //!         -- count ticks, calls and bytes; look closer at a call that was slow or large
 //! ```
 //!
-//! All commands of a batch see the same time, the time at which the batch began. How long each took is told
-//! by the processor's counter, read once between two of them ([`Executor::start_turn`], [`Executor::lap`]).
+//! All commands of a batch see the same time, the time at which the batch began. How long each takes is
+//! measured with the processor's counter, read once between two of them ([`Executor::start_turn`],
+//! [`Executor::lap`]).
 //!
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command
 //! that needs the whole keyspace for itself lets it go, takes all gates, and comes back (`state/gate.rs`).
-//! What only a session in some mode is looked at for is in `admission`.
+//! Checks that only a session in some mode needs are in `admission`.
 mod admission;
 mod exec;
 mod remember;
@@ -67,7 +68,7 @@ pub(crate) struct Request<'s, 'a> {
 
 /// A connection that has sent many requests lets others have their turn when its own have run for so long.
 const TURN_NS: u64 = 1_000_000;
-/// Whether its turn is over is looked at between parts of a batch, and after every call that took so long.
+/// Whether a turn is over is checked between parts of a batch, and after every call that took so long.
 const LOOK_NS: u64 = 50_000;
 /// How much may be kept of a request of a client that has not given the password.
 const UNAUTHENTICATED_BUFFER_BYTES_MAX: u64 = 1 << 20;
@@ -104,7 +105,7 @@ pub(crate) struct Executor<'s> {
     users: Arc<Users>,
     users_version: u64,
     memory_limit: MemoryLimit<'s>,
-    /// Calls below these are of no interest to the logs of commands.
+    /// Calls below these bounds are in no log of commands.
     bounds: Bounds,
     /// How many bytes of replies may be made for a client.
     output_bound: OutputBound,
@@ -114,22 +115,23 @@ pub(crate) struct Executor<'s> {
     leaves_trace: bool,
     /// Whether that connection is sent what it has not asked for: messages, or that keys have changed.
     listens: bool,
-    /// Nothing is to be noted of what the connection reads but what is noted of every one.
+    /// The connection that is served neither tracks keys nor has sent CLIENT NO-TOUCH.
     is_plain: bool,
-    /// What is noted where it tracks keys.
+    /// Its client, and what its command reads, while it tracks keys.
     reader: Reader,
     /// What the connection that is served has sent for this batch, and since when it is served.
     request_bytes: usize,
     turn_start: Tick,
-    /// Whether requests of this turn are looked at before they run: memory has a limit, an argument may be
-    /// too long, or a worker has too much to deliver.
+    /// Whether [`Executor::guard`] checks the requests of this turn before they run: memory has a limit, an
+    /// argument may be too long, or a worker has too much to deliver.
     is_guarded: bool,
+    /// The longest element that a collection may hold.
     element_bytes_max: usize,
     /// A turn is over when it has taken so many ticks.
     turn_ticks: u64,
-    /// A call of so many ticks is reason to look whether it is.
+    /// After a call of so many ticks it is checked whether the turn is over.
     look_ticks: u64,
-    /// A call of this connection that takes so many ticks is looked at again. 0: every call is.
+    /// [`Executor::look`] follows a call that takes so many ticks; 0: every call of this connection.
     ticks_max: u64,
     meter: Meter,
     /// Turns ticks into the buckets of the histograms; None while `latency-tracking` is off.
@@ -153,7 +155,7 @@ pub(crate) struct Executor<'s> {
     plan: Plan,
     /// Room for the next queue.
     queue_room: queue::Room,
-    /// EXEC has run last, and has left out the replies that its client does not want.
+    /// EXEC ran last, and has left out itself the replies that its client does not want.
     has_muted: bool,
 }
 
@@ -242,7 +244,7 @@ impl<'s> Executor<'s> {
         self.now.steady
     }
 
-    /// Bytes of memory that it holds between batches.
+    /// Bytes of memory that the executor holds between batches.
     pub(crate) fn room_bytes(&self) -> usize {
         self.positions.capacity() * size_of::<u32>() + self.plan.room_bytes() + self.queue_room.bytes()
     }
@@ -279,7 +281,7 @@ impl<'s> Executor<'s> {
         self.output_bound = OutputBound::of(&self.config);
         self.tracked = tracked(&self.config, &self.meter);
         self.bound();
-        // A policy that keeps uses has to begin before the next command.
+        // A policy that notes when keys are used has to begin before the next command.
         self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
     }
 
@@ -287,7 +289,8 @@ impl<'s> Executor<'s> {
     /// command alone.
     pub(crate) fn begin(&mut self) {
         self.inside = Some(self.server.gates.enter(self.worker));
-        // All that is about to run has arrived before this.
+        // The requests that are about to run have arrived before this, so none was sent after a change of
+        // users that is missed here.
         self.refresh_users();
         // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it. So does
         // SHUTDOWN: nothing runs after the data was saved for the last time.
@@ -359,8 +362,8 @@ impl<'s> Executor<'s> {
         waits
     }
 
-    /// A connection's requests begin now; together they had so many bytes. What this worker did before is not
-    /// counted as theirs.
+    /// Begins a connection's turn; its requests have so many bytes together. The time that this worker has
+    /// spent before is not counted as theirs.
     #[inline]
     pub(crate) fn start_turn(&mut self, session: &mut Session, request_bytes: usize) {
         if session.users_version != self.users_version {
@@ -389,8 +392,9 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// Says which calls of this turn are looked at again, and whether requests are looked at before they run.
-    /// A large request lies in a large batch, so in a small batch no request has to be measured.
+    /// Decides after which calls of this turn [`Executor::look`] follows, and whether [`Executor::guard`]
+    /// checks its requests. Only a batch of many bytes can hold a large request, so where all of a
+    /// connection's requests are small together none has to be measured.
     #[inline]
     fn bound(&mut self) {
         let may_be_large = self.request_bytes >= self.bounds.request_bytes;
@@ -487,7 +491,8 @@ impl<'s> Executor<'s> {
         Some(row)
     }
 
-    /// Whether what a request brings may be kept, and there is memory for it, or for what EXEC is to run.
+    /// Whether a request may run now: its arguments are short enough, no worker has too much to deliver, and
+    /// there is memory for what it adds, or for what EXEC would add.
     #[inline]
     fn guard(
         &mut self,
@@ -534,7 +539,8 @@ impl<'s> Executor<'s> {
         publishes || is_watched || is_told && has(Flags::WRITE)
     }
 
-    /// Looks closer at a call that took long, or that somebody wants to see.
+    /// After a call that took long, or that somebody wants to see: ends the turn if it is over, shows the
+    /// call to MONITOR, and reports it to the logs. `is_whole` says that its reply is complete.
     #[cold]
     fn look(&mut self, session: &mut Session, row: &Row, is_whole: bool, call: (u64, Args<'_>, usize)) {
         // What a client has caused to be sent to itself comes behind this reply and before the next one:
@@ -552,7 +558,7 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// A command whose reply is written piece by piece has taken so many ticks more.
+    /// Adds ticks to the time of a command whose reply is written piece by piece.
     #[cold]
     pub(crate) fn count_time(&self, row: u32, ticks: u64) {
         self.counters.commands[row as usize].ticks.add(ticks);
@@ -572,7 +578,7 @@ impl<'s> Executor<'s> {
         self.report(session, row, (ticks.1, args, reply_bytes));
     }
 
-    /// Shows a call to the latency monitor and the logs of commands, which keep it if it passes their bounds.
+    /// Gives a call to the latency monitor and the logs of commands, which keep it if it passes their bounds.
     fn report(&self, session: &Session, row: &Row, (ticks, args, reply_bytes): (u64, Args<'_>, usize)) {
         let shows_all = self.ticks_max == 0;
         if !shows_all && ticks < self.bounds.ticks && reply_bytes < self.bounds.reply_bytes {
@@ -613,8 +619,8 @@ impl<'s> Executor<'s> {
         room
     }
 
-    /// Ages what is known of the uses of keys, for LRU and LFU; the first worker calls this ten times a
-    /// second.
+    /// Has the keyspace age its records of when keys were used, for LRU and LFU; the first worker calls this
+    /// ten times a second.
     pub(crate) fn tend_uses(&mut self) {
         self.begin();
         self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
@@ -631,7 +637,7 @@ impl<'s> Executor<'s> {
             return false;
         }
         self.begin();
-        // While CLIENT PAUSE holds writes back no key goes.
+        // While CLIENT PAUSE holds writes back no key is evicted.
         let room = match self.held {
             Held::Nothing => self.evict(0),
             Held::Writes | Held::Everything => Room::Enough,
@@ -648,7 +654,7 @@ impl<'s> Executor<'s> {
         session.break_transaction();
         let mut text = refusal.text(args);
         if let Refusal::NoPermission(row, why) = refusal {
-            // What CLIENT LIST shows of it, and ACL LOG.
+            // CLIENT LIST shows it as the last command, and so does the client's line in ACL LOG.
             session.record.last_row.store(row.number as u32, Relaxed);
             let by = (&*session.record, permission::context(session));
             permission::note(self.server, by, row, (&why.user, why.denied), args);
@@ -657,7 +663,7 @@ impl<'s> Executor<'s> {
             self.counters.commands[row.number].rejected.add(1);
             if matches!(row.run, Run::Server(ServerRun::Queue)) {
                 session.give_up_transaction(self.server);
-                // Outside a transaction too.
+                // Also if no transaction was open, which `give_up_transaction` leaves alone.
                 session.unwatch(self.server);
                 text = error::transaction_refused(&text);
             }
@@ -776,7 +782,8 @@ impl<'s> Executor<'s> {
         done
     }
 
-    /// Unlocks the shards, after what is left to be done while they are locked.
+    /// Unlocks the shards. If the command has removed large values or changed keys that somebody listens to,
+    /// [`Executor::finish`] sees to these first.
     #[inline(always)]
     fn let_go(&self, view: View<'_>) {
         if view.has_garbage() {
@@ -832,7 +839,7 @@ impl<'s> Executor<'s> {
         self.refresh_users();
         let is_new = session.users_version != self.users_version;
         if is_new && !session.obey(&self.users) && session.after < After::Close {
-            // The client has done that to itself: it gets its reply.
+            // The client's own command has ended its session: it is sent the reply and then closed.
             session.after = After::Close;
         }
         self.bound();

@@ -21,7 +21,7 @@ pub(super) struct Reader {
 }
 
 impl Executor<'_> {
-    /// The next requests are this session's, or it has changed its ways.
+    /// The requests that follow are of this session, or its modes have changed.
     #[inline]
     pub(super) fn attend(&mut self, session: &Session) {
         self.listens = session.modes.has(Modes::HEARS);
@@ -92,7 +92,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Tells client-side caching what the present command did to keys, whose shards are locked.
+    /// Tells those who listen, watch or keep copies what the present command did to keys, whose shards are
+    /// locked.
     #[cold]
     pub(super) fn hear(&self, told: &[Told]) {
         let record = self.reader.record.as_deref();

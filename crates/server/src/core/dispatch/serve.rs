@@ -1,14 +1,14 @@
 //! Commands that wait for a key, and those who make keys ready.
 //!
-//! A command that has found nothing is queued before its shards are let go. A command that has changed a key
-//! somebody waits for serves them before it lets its shards go: so nobody sees the key in between, and who
-//! came first is served first. The request is tried again as a whole. It may name keys of other shards, and
-//! those are locked too if they are free at once; to wait for them while others are held could wait for ever.
-//! Where they are not free, the key is noted as ready, and served under locks of its own as soon as the
-//! shards are let go.
+//! A command that has found nothing is queued before its shards are let go. A worker whose command has
+//! changed a key that somebody waits for serves the waiting requests before it lets the shards go: so nobody
+//! sees the key in between, and who came first is served first. A request is tried again as a whole. It may
+//! name keys of other shards, and those are locked too if they are free at once; to wait for a lock while
+//! holding others could be a deadlock. Where they are not free, the key is noted as ready, and its requests
+//! are served under locks of their own as soon as the shards are let go.
 //!
-//! What a served request changes may be what another waits for: so it goes round by round, each with the
-//! requests that the one before has made ready.
+//! A served request may change a key that other requests wait for. So serving goes in rounds: each tries the
+//! requests whose keys the round before has changed.
 use super::{Executor, Request};
 use crate::core::error;
 use crate::core::mailbox::Message;
@@ -26,8 +26,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use store::{Keys, Told, View};
 
-/// So many of a key's waiting requests are taken up in the first round, since a push most often serves one,
-/// and in later rounds.
+/// How many of a key's waiting requests are tried in the first round, since a push most often serves one, and
+/// how many in each later round.
 const TAKEN_FIRST: usize = 2;
 const TAKEN_LATER: usize = 256;
 /// After so many rounds under the same locks, what is left is served under locks of its own.
@@ -37,7 +37,7 @@ const ROUNDS_MAX: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Answered,
-    /// It waits on, or has ended for another reason.
+    /// It goes on waiting, or its wait has ended meanwhile.
     Waits,
     /// A shard that it needs is held by another thread.
     Contended,
@@ -45,16 +45,16 @@ enum Outcome {
 
 /// What came of trying those who wait for a key.
 enum Tried {
-    /// All were tried; the last of them.
+    /// All were tried; the ticket of the last one, if there was any.
     All(Option<Ticket>),
-    /// There is nothing more for those who follow.
+    /// The key holds nothing (any more) that a request in its queue waits for.
     Enough,
-    /// The one with this ticket could not be.
+    /// The request with this ticket could not be tried: a shard that it needs is held by another thread.
     Contended(Ticket),
 }
 
 impl<'s> Executor<'s> {
-    /// A command that may wait.
+    /// Runs a command that may wait for its keys.
     #[inline(never)]
     pub(super) fn run_blocking(
         &mut self,
@@ -83,7 +83,7 @@ impl<'s> Executor<'s> {
         done
     }
 
-    /// Its request waits from here on.
+    /// Lets a request wait for its keys, whose shards are locked, and the session with it.
     fn wait_for_keys(
         &self,
         session: &mut Session,
@@ -166,8 +166,8 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// Tries those who wait for one key, in their order. What happens to keys by that is told, and added to
-    /// `told`.
+    /// Tries the requests that wait for one key, in their order. Tells of the events that they cause, and
+    /// adds these to `told`.
     fn serve_key<'v>(
         &self,
         view: &mut View<'v>,
@@ -204,7 +204,7 @@ impl<'s> Executor<'s> {
         Tried::All(due.last().map(|waiter| waiter.ticket))
     }
 
-    /// Runs a request that waits once more, and ends its waiting if that answers it.
+    /// Runs a waiting request again, and ends its wait if that answers it.
     fn try_again<'v>(&self, view: &mut View<'v>, waiter: &'v Waiter) -> Outcome {
         let mut waiting = waiter.record.waiting();
         if *waiting != Some(waiter.ticket) || waiter.record.is_killed.load(Acquire) {
@@ -260,7 +260,7 @@ impl<'s> Executor<'s> {
         Err(Outcome::Answered)
     }
 
-    /// Serves those for whose keys nobody could, with locks taken for them.
+    /// Serves requests whose keys were noted as ready, each under locks of its own.
     #[cold]
     pub(super) fn serve_ready(&self) {
         let (server, settings) = (self.server, &self.config.store);

@@ -2,7 +2,7 @@
 //! fields.
 //!
 //! What a field means beyond its name stands here; names, bounds, defaults as text and documentation are in
-//! the setting's row (`table.rs`). A field that is a part of `store` is what the data obeys.
+//! the setting's row (`table.rs`). Settings that the keyspace goes by are fields of `store`.
 use super::accepted::Accepted;
 use super::defrag::Defrag;
 use super::limits::{MemoryShare, OutputLimits};
@@ -18,13 +18,13 @@ pub struct Config {
     /// As written: `*` is every IPv4 address, `::*` every IPv6 one; a leading `-` lets the address be
     /// missing. See [`Binds`](super::Binds).
     pub bind: Vec<String>,
-    /// 0: no TCP at all.
+    /// 0: no TCP without TLS.
     pub port: u16,
     /// Let the system choose the port, for tests in this process; no setting names it.
     pub picks_port: bool,
-    /// For clients that speak TLS; 0: none.
+    /// `tls-port`, for clients that speak TLS; 0: none.
     pub tls_port: u16,
-    /// Let the system choose it, for tests in this process.
+    /// Let the system choose `tls_port`, for tests in this process; no setting names it.
     pub picks_tls_port: bool,
     pub tls: net::TlsSettings,
     pub unixsocket: Option<PathBuf>,
@@ -47,8 +47,8 @@ pub struct Config {
     pub maxmemory_tenacity: u32,
     /// `protected-mode`: without a password only clients on this machine are served.
     pub is_protected: bool,
-    /// The default user's password as it was set last by this name; empty: none. What is in force is the
-    /// user's (`state/acl`).
+    /// The default user's password as this setting last gave it; empty: none. ACL SETUSER may have changed it
+    /// since: passwords in force are with the users (`state/acl`).
     pub requirepass: Vec<u8>,
     /// `aclfile`: where users come from.
     pub acl_file: Option<PathBuf>,
@@ -58,14 +58,14 @@ pub struct Config {
     pub acl_log_len_max: usize,
     pub io_engine: net::EngineKind,
     pub worker_threads: usize,
-    /// Chosen by number, with SELECT.
+    /// How many databases there are; SELECT chooses one.
     pub databases: u16,
     /// There are 2^shard_bits shards.
     pub shard_bits: u32,
     pub loglevel: LogLevel,
     /// None: standard output.
     pub logfile: Option<PathBuf>,
-    /// How much may be kept of a client's requests that have not run.
+    /// How many bytes may be kept of a client's requests that have not run.
     pub client_query_buffer_bytes_max: u64,
     pub client_output_buffer: OutputLimits,
     /// `notify-keyspace-events`, as it was given; see [`notify::published`](super::notify::published).
@@ -84,9 +84,10 @@ pub struct Config {
     pub crash_log: bool,
     /// `hide-user-data-from-log`
     pub hide_user_data: bool,
-    /// Redis's rounds a second of work beside requests. Kept and shown: here such work has its own times.
+    /// How many times a second Redis does its work beside requests. Only shown: here that work has its own
+    /// times.
     pub hz: u32,
-    /// The folder to which the server changes: relative names of files mean files in there.
+    /// The server's working directory, which relative file names start from.
     pub dir: PathBuf,
     /// `list-max-listpack-size` as written; `store.list.fill` is what it means.
     pub list_max_listpack_size: i32,
@@ -117,9 +118,10 @@ pub struct Config {
     pub huge_pages: bool,
     /// When and how the data is written to a dump file.
     pub snapshots: Snapshots,
-    /// What the data obeys: limits of encodings, eviction, lengths. Kept in step by the setters of the table.
+    /// What the keyspace goes by: limits of encodings, eviction, lengths. The setters of the table change it
+    /// along with the fields above.
     pub store: store::Settings,
-    /// Lines `user`, in order.
+    /// The configuration's lines `user`, in order.
     pub declared_users: Vec<UserLine>,
     /// `rename-command`, in order.
     pub renamed_commands: Vec<Rename>,
@@ -177,7 +179,7 @@ pub enum Allow {
     Local,
 }
 
-/// Why a configuration was refused, as the text to print before the process ends.
+/// Why a configuration was refused: the text to print before the process ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub String);
 
