@@ -2,17 +2,18 @@
 //!
 //! A `session` is a connection's state, `server` what all workers have together. `dispatch` finds the row of
 //! a command in the `registry`, asks `refusal`, `permission`, `too_long` and `memory_limit` whether it may
-//! run, and hands it a `call`; `error` has the texts of what goes wrong. `modes` says what a session's
-//! requests are looked at for before; `transaction` and `queue` keep those that wait for EXEC, and
-//! `dispatch::exec` runs them. `blocking` is for commands whose reply comes later, `cross_protocol`
-//! for browsers that a web page makes send HTTP here, `redact` for arguments that nobody else may read.
+//! run, and hands it a `call`; `error` has the texts of what goes wrong. `modes` says what is checked of a
+//! session's requests before they run; `transaction` and `queue` keep those that wait for EXEC, and
+//! `dispatch::exec` runs them. `blocking` is for commands whose reply comes later, `cross_protocol` for
+//! browsers that a web page makes send HTTP here, `redact` for arguments that nobody else may read.
 //! `command_log` keeps the calls that were slow or large, `monitors` says who watches all of them.
 //!
 //! What happens to keys comes to `key_events`, which tells `notify` (keyspace notifications), `waiters`
 //! (clients that wait for keys) and `tracking` (clients that keep copies). `mailbox` carries messages from
 //! worker to worker. Of clients, `subscriptions` knows what one listens to, `client_line` is the line of
 //! CLIENT LIST, `client_memory` counts what they take, `output_bound` says how much may wait for one unsent.
-//! `crash_report` says what all of this was doing when the server failed.
+//! `persistence` writes snapshots of the data and loads them. `crash_report` says what all of this was doing
+//! when the server failed.
 pub(crate) mod blocking;
 pub(crate) mod call;
 pub(crate) mod client_line;

@@ -49,12 +49,12 @@ struct Packed {
     hash: Option<Hash>,
 }
 
-/// Room of a queue that has run, for the next one.
+/// The memory of a short queue that has run, kept for the next queue.
 #[derive(Default)]
 pub(crate) struct Room(Vec<Part>);
 
 impl Room {
-    /// Keeps the room of this queue, unless it is much.
+    /// Keeps the memory of this queue, unless that has several parts or much room.
     pub(crate) fn keep(&mut self, mut queue: Queue) {
         if let [part] = &mut queue.parts[..]
             && part.room_bytes() <= ROOM_BYTES_MAX
@@ -64,7 +64,7 @@ impl Room {
         }
     }
 
-    /// Bytes of memory.
+    /// How many bytes of memory are kept.
     pub(crate) fn bytes(&self) -> usize {
         self.0.iter().map(|part| size_of::<Part>() + part.room_bytes()).sum()
     }
@@ -106,7 +106,7 @@ impl Queue {
         self.flags.has(flags)
     }
 
-    /// Takes this room, if it has none.
+    /// Takes the memory that was kept, if the queue has none of its own.
     pub(crate) fn take(&mut self, room: &mut Room) {
         if self.parts.is_empty() {
             self.parts = std::mem::take(&mut room.0);

@@ -32,7 +32,7 @@ impl Session {
         true
     }
 
-    /// Keeps a request for EXEC. The first takes up room that another queue has left.
+    /// Keeps a request for EXEC. The first one of a queue takes the memory that another queue has left.
     pub(crate) fn enqueue(
         &mut self,
         row: (usize, Flags),

@@ -112,7 +112,7 @@ impl<'s> Executor<'s> {
         (request, reply): (&Request<'s, '_>, &mut Reply),
     ) {
         match hindrance {
-            Hindrance::Crowd => session.after = After::Retry,
+            Hindrance::Overload => session.after = After::Retry,
             Hindrance::Queued => self.enqueue(session, row, request, reply),
             Hindrance::Refused(refusal) => self.refuse(session, &refusal, &request.args, reply),
         }

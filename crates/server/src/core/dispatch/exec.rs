@@ -38,7 +38,7 @@ pub(super) struct Plan {
 }
 
 struct Step {
-    way: Way,
+    handler: Handler,
     /// Where its keys end in [`Plan::keys`].
     keys_end: usize,
 }
@@ -52,7 +52,7 @@ struct Left {
 }
 
 #[derive(Clone, Copy)]
-enum Way {
+enum Handler {
     Data(fn(&mut Call<'_, '_>) -> Done),
     Server(fn(&mut ServerCall<'_>) -> Done),
 }
@@ -118,18 +118,18 @@ impl<'s> Executor<'s> {
         plan.keys.clear();
         for queued in queue.iter() {
             let row = self.server.registry.row(queued.row);
-            let way = match row.run {
-                Run::Data(DataRun::Keys(run) | DataRun::Blocking(run)) => Way::Data(run),
+            let handler = match row.run {
+                Run::Data(DataRun::Keys(run) | DataRun::Blocking(run)) => Handler::Data(run),
                 Run::Data(DataRun::KeysOrAll(ways)) if !(ways.needs_all)(&queued.args) => {
-                    Way::Data(ways.keys)
+                    Handler::Data(ways.keys)
                 }
-                Run::Server(ServerRun::Anywhere(run)) => Way::Server(run),
+                Run::Server(ServerRun::Anywhere(run)) => Handler::Server(run),
                 _ => return Locks::Everything,
             };
-            if matches!(way, Way::Data(_)) {
+            if matches!(handler, Handler::Data(_)) {
                 self.plan_keys(plan, row, &queued);
             }
-            plan.steps.push(Step { way, keys_end: plan.keys.len() });
+            plan.steps.push(Step { handler, keys_end: plan.keys.len() });
         }
         Locks::Keys
     }
@@ -161,7 +161,7 @@ impl<'s> Executor<'s> {
         }
         let is_overdue = |watched: &WatchedKey| view.has_overdue(watched.db, &watched.key, watched.hash);
         if session.has_stale_watch(self.server, is_overdue) {
-            return give_nothing(session, reply);
+            return answer_null(session, reply);
         }
         begin(session, queue, reply);
         let mut left = Left::default();
@@ -170,9 +170,9 @@ impl<'s> Executor<'s> {
         for (step, queued) in plan.steps.iter().zip(queue.iter()) {
             let (row, args) = (self.server.registry.row(queued.row), queued.args);
             let mine = keys.split_off(..step.keys_end - (plan.keys.len() - keys.len()));
-            self.run_step(session, row, args, reply, |this, session, reply| match step.way {
-                Way::Server(run) => this.run_on_server(session, run, args, reply),
-                Way::Data(run) => {
+            self.run_step(session, row, args, reply, |this, session, reply| match step.handler {
+                Handler::Server(run) => this.run_on_server(session, run, args, reply),
+                Handler::Data(run) => {
                     tokens.clear();
                     let mine = mine.unwrap_or_default().iter();
                     let db = session.db;
@@ -230,7 +230,7 @@ impl<'s> Executor<'s> {
         let is_overdue =
             |key: &WatchedKey| keyspace.deadline_of(key.db, &key.key).is_some_and(|at| at.is_past(now));
         if session.has_stale_watch(self.server, is_overdue) {
-            return give_nothing(session, reply);
+            return answer_null(session, reply);
         }
         begin(session, queue, reply);
         for Queued { row, hash, args } in queue.iter() {
@@ -306,7 +306,7 @@ enum Locks {
 }
 
 /// The reply of EXEC when a key that the client watches has changed, and nothing runs.
-fn give_nothing(session: &Session, reply: &mut Reply) {
+fn answer_null(session: &Session, reply: &mut Reply) {
     if !is_mute(session) {
         reply.null_array();
     }

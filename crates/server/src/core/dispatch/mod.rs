@@ -85,7 +85,7 @@ pub(crate) enum Look {
 /// Why a request does not run now.
 enum Hindrance<'s> {
     /// It waits for memory that is being freed, or for a worker that has too much to deliver.
-    Crowd,
+    Overload,
     /// It waits for EXEC.
     Queued,
     Refused(Refusal<'s>),
@@ -507,7 +507,7 @@ impl<'s> Executor<'s> {
         let is_exec = session.modes.is_any() && matches!(row.run, Run::Server(ServerRun::Queue));
         self.look_at_disk(session, row, is_exec).map_err(Hindrance::Refused)?;
         if self.mailboxes.is_congested() && self.adds_mail(session, row, is_exec) {
-            return Err(Hindrance::Crowd);
+            return Err(Hindrance::Overload);
         }
         if !self.memory_limit.is_set() {
             return Ok(());
@@ -522,7 +522,7 @@ impl<'s> Executor<'s> {
         };
         match room {
             Room::Enough | Room::Later => Ok(()),
-            Room::Garbage => Err(Hindrance::Crowd),
+            Room::Garbage => Err(Hindrance::Overload),
             Room::None => Err(Hindrance::Refused(Refusal::OutOfMemory(row))),
         }
     }

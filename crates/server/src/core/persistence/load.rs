@@ -81,12 +81,12 @@ fn load_file(server: &Server, config: &Config, path: &Path, replaces: bool) -> R
         "Done loading RDB, keys loaded: {}, keys expired: {}, empty keys skipped: {}.",
         counts.loaded, counts.expired, counts.empty
     ));
-    // What was loaded is what was saved.
+    // What was loaded does not count as changed since the last snapshot.
     server.persistence.saves.saved_changes.store(server.keyspace.stats().dirty, Relaxed);
     Ok(())
 }
 
-/// Opens a file of which it is known how long it is.
+/// Opens a regular file, and returns an error for anything else.
 fn open(path: &Path) -> io::Result<(File, u64)> {
     // A pipe or a device would be waited for, or have no end.
     let about = std::fs::metadata(path)?;
@@ -115,7 +115,7 @@ fn text_of(error: &LoadError) -> String {
     }
 }
 
-/// One load.
+/// One load of a file, shared by the threads that take part in it.
 #[derive(Clone, Copy)]
 struct Job<'j> {
     server: &'j Server,

@@ -18,7 +18,7 @@ const RETRY_S: i64 = 5;
 /// Why no snapshot is begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// One is being written.
+    /// A snapshot is being written already.
     Busy,
     /// The system gives no thread.
     NoThread,
