@@ -90,6 +90,7 @@ impl Feed {
         self.0.extend_from_slice(b"\r\n");
     }
 
+    /// Whether there are no lines to send.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -30,6 +30,7 @@ impl<'s> Executor<'s> {
         &self.users
     }
 
+    /// Renews the worker's copy of the users if they have changed: otherwise a load.
     #[inline]
     pub(super) fn refresh_users(&mut self) {
         if self.server.accounts.version() != self.users_version {

@@ -30,6 +30,7 @@ impl NewFile {
         Ok(NewFile { path, file, is_in_place: false })
     }
 
+    /// Where the new file is, until it takes its place.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

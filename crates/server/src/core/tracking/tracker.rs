@@ -27,14 +27,17 @@ impl TrackingFlags {
     /// The client that is told instead (REDIRECT) was gone when there was something to tell.
     pub(crate) const BROKEN: TrackingFlags = TrackingFlags(1 << 6);
 
+    /// Whether this flag is set.
     pub(crate) fn has(self, flag: TrackingFlags) -> bool {
         self.0 & flag.0 != 0
     }
 
+    /// These flags and this one.
     pub(crate) fn with(self, flag: TrackingFlags) -> TrackingFlags {
         TrackingFlags(self.0 | flag.0)
     }
 
+    /// These flags but this one.
     pub(crate) fn without(self, flag: TrackingFlags) -> TrackingFlags {
         TrackingFlags(self.0 & !flag.0)
     }
@@ -64,6 +67,7 @@ pub(crate) struct Tracker {
 }
 
 impl Tracker {
+    /// One that tracks nothing yet.
     pub(super) fn new(client: u64, worker: usize, slot: Slot) -> Tracker {
         Tracker {
             client,
@@ -76,6 +80,7 @@ impl Tracker {
         }
     }
 
+    /// What CLIENT TRACKING and CLIENT CACHING have said: a load.
     pub(crate) fn flags(&self) -> TrackingFlags {
         TrackingFlags(self.flags.load(Relaxed))
     }
@@ -90,6 +95,7 @@ impl Tracker {
         self.flags().has(TrackingFlags::ON).then(|| self.redirect.load(Relaxed))
     }
 
+    /// Names the client that is told instead by its id; 0 for none.
     pub(super) fn set_redirect(&self, client: u64) {
         self.redirect.store(client, Relaxed);
     }
@@ -106,10 +112,12 @@ impl Tracker {
         self.prefix_bytes.load(Relaxed)
     }
 
+    /// Counts what one more prefix takes.
     pub(super) fn note_prefix(&self, prefix: &[u8]) {
         self.prefix_bytes.fetch_add(PREFIX_BYTES + prefix.len() as u64, Relaxed);
     }
 
+    /// Takes all prefixes out, and counts them as freed.
     pub(super) fn take_prefixes(&self) -> BTreeSet<Box<[u8]>> {
         self.prefix_bytes.store(0, Relaxed);
         std::mem::take(&mut *self.prefixes())
