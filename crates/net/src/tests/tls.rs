@@ -28,6 +28,7 @@ on_every_engine! {
     what_is_owed_and_the_last_words_are_sent_before_a_close
     what_is_sent_before_the_handshake_is_done_waits_for_it
     a_close_at_once_sends_close_notify
+    what_waits_for_its_turn_is_encrypted_in_its_place_and_offered_before_a_close
     clients_show_certificates_as_they_have_to
     sessions_are_resumed_where_they_are_kept
     garbage_ends_a_handshake_and_is_said
@@ -327,6 +328,33 @@ fn a_close_at_once_sends_close_notify(mut rig: Rig) {
         client.go_on();
         client.has_ended
     });
+}
+
+fn what_waits_for_its_turn_is_encrypted_in_its_place_and_offered_before_a_close(mut rig: Rig) {
+    let tls = tls();
+    let mut clients: Vec<_> = (0..30).map(|_| rig.with_handshake(&tls)).collect();
+    rig.settle();
+    for (at, (_, id)) in clients.iter().enumerate() {
+        rig.engine.send_in_turn(*id, &mut b"message ".to_vec());
+        if at % 3 == 0 {
+            rig.send(*id, b"reply ");
+        }
+        rig.engine.send_in_turn(*id, &mut b"another".to_vec());
+    }
+    for (_, id) in clients.iter().skip(20) {
+        rig.close(*id, CloseWhen::Now);
+    }
+    for (at, (client, _)) in clients.iter_mut().enumerate() {
+        let all: &[u8] = if at % 3 == 0 { b"message reply another" } else { b"message another" };
+        rig.until_got(client, all);
+        if at >= 20 {
+            rig.until("the last words", |_| {
+                client.go_on();
+                client.has_ended
+            });
+        }
+    }
+    assert_eq!(rig.engine.in_turn_bytes(), 0);
 }
 
 fn clients_show_certificates_as_they_have_to(mut rig: Rig) {
