@@ -1,14 +1,9 @@
-//! Loads a dump file, as `file.rs` shows it, with any number of threads.
+//! Reads a dump file, as `file.rs` shows it, and cuts it into batches of whole keys, found by passing over
+//! their values. To pass over a value costs a fraction of what building it does, so one thread that reads
+//! keeps several busy, which sort and load (`sort.rs`).
 //!
-//! ```text
-//! one thread:  file --> chunks --> batches of whole keys, found by passing over their values
-//! the others:  batch --> for each key: lock its shard, build its value
-//! ```
-//!
-//! To pass over a value costs a fraction of what building it does, so one reader keeps several loaders busy.
-//! A key that does not fit a chunk is loaded by the reader itself, as its bytes come: so memory never follows
-//! from what a file announces. Keys are those of one file, so no two loaders have the same one, unless the
-//! file is broken: that is noticed, because the second finds the first.
+//! A key that does not fit a batch is loaded here, as its bytes come: so memory never follows from what a
+//! file announces. A key that comes twice is an error: the second finds the first.
 use super::file::{HEADER_BYTES, Head, Part, VERSION_CHECKSUM, module_name, next_part, version};
 use super::load::{Loaded, load};
 use super::read::{LengthsMax, Reader};
@@ -18,7 +13,6 @@ use super::source::{Slice, Source, Stream};
 use super::version::VERSION_MAX;
 use base::Millis;
 use base::hash::Hash;
-use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::{AddAssign, ControlFlow, Range};
 use store::{Deadline, Keyspace, Settings, Usage};
@@ -65,6 +59,8 @@ pub enum LoadError {
     Io(io::Error),
     /// Its bytes are none that may stand there.
     Broken(Broken),
+    /// The bytes of a value are none that may stand there: its database and key, and where in its bytes.
+    Value(u16, Vec<u8>, Broken),
     /// It is of a version that is not known.
     Version(u16),
     /// The checksum at its end, and that of its bytes.
@@ -78,6 +74,16 @@ pub enum LoadError {
     Twice(u16, Vec<u8>),
     /// The caller did not want to go on.
     GivenUp,
+}
+
+impl LoadError {
+    /// An error in the bytes of a value says whose they are.
+    pub(super) fn in_value(self, db: u16, key: &[u8]) -> LoadError {
+        match self {
+            LoadError::Broken(broken) => LoadError::Value(db, key.to_vec(), broken),
+            other => other,
+        }
+    }
 }
 
 impl From<Broken> for LoadError {
@@ -260,68 +266,29 @@ fn failed<R>(reader: &mut Reader<Stream<R>>, broken: Broken) -> LoadError {
     reader.source.error.take().map_or(LoadError::Broken(broken), LoadError::Io)
 }
 
-/// So many keys are between the one that is looked for in the keyspace and the one that is loaded.
-const AHEAD: usize = 16;
-
-/// A key of a batch that is about to be loaded.
-struct Coming {
-    head: Head,
-    name: Vec<u8>,
-    hash: Hash,
-    /// Where its value is in the batch.
-    value: Range<usize>,
-}
-
 impl Batch {
-    /// Loads all of its keys. The memory that each will be put into is asked for some keys ahead.
-    pub fn load(&self, rules: &LoadRules<'_>, counts: &mut LoadCounts) -> Result<(), LoadError> {
-        let db = database(self.db, rules)?;
-        let mut coming: VecDeque<Coming> = VecDeque::with_capacity(AHEAD);
-        let mut names: Vec<Vec<u8>> = Vec::new();
-        let (mut heads, mut values) = (self.reader(rules), self.reader(rules));
-        let mut starts = std::iter::once(0).chain(self.ends.iter().map(|end| *end as usize));
-        let mut ends = self.ends.iter().map(|end| *end as usize);
-        loop {
-            let next = starts.next().zip(ends.next());
-            if let Some((start, end)) = next {
-                heads.source = self.part(start..end);
-                let found = self.look_ahead(&mut heads, end, rules, names.pop().unwrap_or_default())?;
-                rules.keyspace.prefetch_hashed(db, found.hash);
-                coming.push_back(found);
-                if let Some(half_way) = coming.len().checked_sub(AHEAD / 2) {
-                    rules.keyspace.prefetch_entry_hashed(db, coming[half_way].hash);
-                }
-                if coming.len() < AHEAD {
-                    continue;
-                }
-            }
-            let Some(one) = coming.pop_front() else { return Ok(()) };
-            values.source = self.part(one.value);
-            load_entry(&mut values, (&one.head, db, (&one.name, one.hash)), rules, counts)?;
-            names.push(one.name);
-        }
-    }
-
-    fn reader(&self, rules: &LoadRules<'_>) -> Reader<Slice<'_>> {
+    /// A reader for parts of it.
+    pub(super) fn reader(&self, rules: &LoadRules<'_>) -> Reader<Slice<'_>> {
         Reader::new(self.part(0..0), self.version, LengthsMax::of(rules.settings))
     }
 
-    fn part(&self, part: Range<usize>) -> Slice<'_> {
+    /// Its keys: each is a part, from what stands in front of it to the end of its value.
+    pub(super) fn keys(&self) -> impl Iterator<Item = Range<usize>> {
+        let ends = self.ends.iter().map(|end| *end as usize);
+        std::iter::once(0).chain(ends.clone()).zip(ends).map(|(start, end)| start..end)
+    }
+
+    pub(super) fn part(&self, part: Range<usize>) -> Slice<'_> {
         Slice::part(&self.bytes[part.clone()], self.first + part.start as u64)
     }
 
-    /// Reads what stands in front of a value that ends at `end`; `name` is room for the key.
-    fn look_ahead(
-        &self,
-        reader: &mut Reader<Slice<'_>>,
-        end: usize,
-        rules: &LoadRules<'_>,
-        mut name: Vec<u8>,
-    ) -> Result<Coming, LoadError> {
-        let Part::Key(head) = next_part(reader)? else { return Ok(reader.broken("no key is here")?) };
-        reader.element_into(&mut name)?;
-        let (hash, start) = (rules.keyspace.hash(&name), (reader.source.at() - self.first) as usize);
-        Ok(Coming { head, name, hash, value: start..end })
+    pub(super) fn bytes_of(&self, part: Range<usize>) -> &[u8] {
+        &self.bytes[part]
+    }
+
+    /// The database that its keys belong to.
+    pub(super) fn database(&self, rules: &LoadRules<'_>) -> Result<u16, LoadError> {
+        database(self.db, rules)
     }
 }
 
@@ -332,7 +299,7 @@ fn database(number: u64, rules: &LoadRules<'_>) -> Result<u16, LoadError> {
 }
 
 /// Loads a key, whose value comes next.
-fn load_entry(
+pub(super) fn load_entry(
     reader: &mut Reader<impl Source>,
     (head, db, (name, hash)): (&Head, u16, (&[u8], Hash)),
     rules: &LoadRules<'_>,

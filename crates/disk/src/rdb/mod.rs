@@ -23,7 +23,8 @@
 //! | `payload.rs` | what DUMP replies and RESTORE takes |
 //! | `file.rs` | what a file consists of |
 //! | `save_file.rs` | files, written from frozen data |
-//! | `load_file.rs`, `skip.rs` | files, cut into batches of keys that threads load side by side |
+//! | `load_file.rs`, `skip.rs` | files, cut into batches of keys |
+//! | `sort.rs` | batches, brought into the order of the keyspace and loaded |
 //! | `checksum.rs` | the checksum of files and payloads |
 //!
 //! Versions: 9 is Redis 5 and 6, 10 is 7.0, 11 is 7.2, 12 is 7.4 and 8; Valkey goes on from 80. What is read
@@ -41,6 +42,7 @@ mod save;
 mod save_file;
 mod save_stream;
 mod skip;
+mod sort;
 mod source;
 mod version;
 mod write;
@@ -49,5 +51,6 @@ pub use load_file::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece};
 pub use payload::{PayloadError, check, dump, restore, seal};
 pub use save::Form;
 pub use save_file::{About, FileForm, Output, SaveError, save_file};
+pub use sort::{Sorted, Sorter};
 pub use source::Broken;
 pub use version::{VERSION_MAX, VERSION_WRITTEN, VERSION_WRITTEN_MAX};

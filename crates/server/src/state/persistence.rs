@@ -33,6 +33,8 @@ pub(crate) struct Persistence {
 pub(crate) struct Loading {
     pub(crate) began_s: AtomicI64,
     pub(crate) total_bytes: AtomicU64,
+    /// How much of it was read, and how much of that loaded.
+    pub(crate) read_bytes: AtomicU64,
     pub(crate) loaded_bytes: AtomicU64,
     /// `used-mem` of the file.
     pub(crate) used_memory_bytes: AtomicU64,
@@ -116,8 +118,13 @@ impl Persistence {
         Arc::clone(&lock(&self.functions))
     }
 
-    pub(crate) fn keep_functions(&self, functions: Vec<Vec<u8>>) {
-        *lock(&self.functions) = Arc::new(functions);
+    /// Keeps one more.
+    pub(crate) fn keep_function(&self, library: Vec<u8>) {
+        Arc::make_mut(&mut lock(&self.functions)).push(library);
+    }
+
+    pub(crate) fn forget_functions(&self) {
+        *lock(&self.functions) = Arc::default();
     }
 
     /// Keeps the handle of a thread that writes, and forgets those that have ended.
@@ -140,7 +147,9 @@ impl Loading {
     pub(crate) fn begin(&self, now: Millis, total_bytes: u64) {
         self.began_s.store(now.0 / 1000, Relaxed);
         self.total_bytes.store(total_bytes, Relaxed);
-        for count in [&self.loaded_bytes, &self.used_memory_bytes, &self.keys, &self.expired] {
+        for count in
+            [&self.read_bytes, &self.loaded_bytes, &self.used_memory_bytes, &self.keys, &self.expired]
+        {
             count.store(0, Relaxed);
         }
     }

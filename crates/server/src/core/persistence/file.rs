@@ -35,7 +35,8 @@ impl NewFile {
         &self.path
     }
 
-    /// Puts it in the place of `target`, which is in the same folder, and waits until the disk knows.
+    /// Puts it, whose content is on the disk already, in the place of `target`, which is in the same folder,
+    /// and waits until the disk knows the new name.
     pub(super) fn put_in_place(mut self, target: &Path) -> io::Result<()> {
         std::fs::rename(&self.path, target)?;
         self.is_in_place = true;

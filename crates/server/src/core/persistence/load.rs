@@ -1,4 +1,5 @@
-//! Loads the dump file: this thread cuts it into batches, and others, one for each worker, load those.
+//! Loads the dump file: this thread cuts it into batches; others, one for each worker, sort their keys and
+//! then load them (`disk/src/rdb/sort.rs`).
 //!
 //! Clients may connect meanwhile. What they ask for is answered with -LOADING, but for commands that say that
 //! they run then, of which none touches the data.
@@ -6,20 +7,23 @@ use crate::core::memory_limit::free_flushed;
 use crate::core::server::Server;
 use crate::state::config::{Config, reason};
 use crate::state::persistence::{Delay, LOADING, Loading};
-use disk::rdb::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece};
+use disk::rdb::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece, Sorted, Sorter};
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 /// The log says how far loading is after so many seconds, and again after as many.
 const REPORT_US: i64 = 5_000_000;
-/// So many batches wait for each thread that loads.
+/// So many batches wait for each thread that sorts.
 const BATCHES_AHEAD: usize = 2;
+/// So much of a file is held at most before it is loaded.
+const HELD_BYTES_MAX: u64 = 1 << 30;
 
 /// Loads the dump file if there is one, when the server starts, and lets requests run then. An error says why
 /// it cannot be loaded; the data is then not what the file holds, so the server must not go on.
@@ -74,7 +78,9 @@ fn load_file(server: &Server, config: &Config, path: &Path, replaces: bool) -> R
         replaces,
         go_on: &go_on,
     };
-    let job = Job { server, rules, is_over: &is_over };
+    let report_us = AtomicI64::new(server.clock.steady_us() + REPORT_US);
+    server.persistence.forget_functions();
+    let job = Job { server, rules, is_over: &is_over, report_us: &report_us };
     let counts = job.run(file, config).map_err(|error| fatal(&text_of(&error)))?;
     loading.end(counts.loaded, counts.expired);
     server.log.notice(&format!(
@@ -101,6 +107,10 @@ fn text_of(error: &LoadError) -> String {
     match error {
         LoadError::Io(error) => reason(error),
         LoadError::Broken(broken) => format!("{} (at byte {})", broken.what, broken.at),
+        LoadError::Value(db, key, broken) => {
+            let key = String::from_utf8_lossy(key);
+            format!("the value of '{key}' in database {db}: {} (at byte {} of it)", broken.what, broken.at)
+        }
         LoadError::Version(version) => format!("Can't handle RDB format version {version}"),
         LoadError::Checksum { told, found } => {
             format!("Wrong RDB checksum expected: ({told:x}) but got ({found:x})")
@@ -122,79 +132,158 @@ struct Job<'j> {
     rules: LoadRules<'j>,
     /// Some thread has failed.
     is_over: &'j AtomicBool,
+    /// When the log is told next how far it is.
+    report_us: &'j AtomicI64,
+}
+
+/// How a round of a load has ended.
+#[derive(PartialEq, Eq)]
+enum Round {
+    /// Enough of the file is held to be loaded now.
+    Full,
+    /// All of the file was read.
+    Last,
 }
 
 impl Job<'_> {
     fn run(self, file: File, config: &Config) -> Result<LoadCounts, LoadError> {
         let mut reader = FileReader::open(file, self.rules.settings, config.snapshots.has_checksum)?;
+        self.server.log.notice(&format!("Loading RDB of version {}", reader.version()));
         let threads = config.worker_threads.max(1);
-        let (sender, receiver) = sync_channel(threads * BATCHES_AHEAD);
-        let receiver = Mutex::new(receiver);
-        std::thread::scope(|scope| {
-            let start = |_| {
-                let thread = std::thread::Builder::new().name("sardine-load".into());
-                thread.spawn_scoped(scope, || self.load_batches(&receiver))
-            };
-            let loaders: Vec<_> = (0..threads).map(start).collect::<Result<_, _>>().map_err(LoadError::Io)?;
-            let mut done = self.cut(&mut reader, &sender);
-            drop(sender);
-            for loader in loaders {
-                let loaded = loader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                done = match (done, loaded) {
-                    (Ok(mut counts), Ok(more)) => {
-                        counts += more;
-                        Ok(counts)
-                    }
-                    // What a loader found is the reason for which the reader was stopped.
-                    (Err(LoadError::GivenUp) | Ok(_), Err(error)) => Err(error),
-                    (Err(error), _) => Err(error),
-                };
+        let sorted = Sorted::new(self.server.keyspace.shards(), reader.version());
+        let mut counts = LoadCounts::default();
+        loop {
+            let (round, more) = self.sort(&mut reader, &sorted, threads)?;
+            counts += more;
+            counts += self.load(&sorted, threads)?;
+            if round == Round::Last {
+                return Ok(counts);
             }
-            done
-        })
+        }
     }
 
-    /// Reads the file to its end, hands out its keys, and loads those that are too large for that.
-    fn cut(
+    /// Reads, while other threads sort, until enough is held or the file is at its end.
+    fn sort(
         &self,
         reader: &mut FileReader<File>,
+        sorted: &Sorted,
+        threads: usize,
+    ) -> Result<(Round, LoadCounts), LoadError> {
+        let (sender, receiver) = sync_channel(threads * BATCHES_AHEAD);
+        let receiver = Mutex::new(receiver);
+        let mut round = Round::Full;
+        let counts = std::thread::scope(|scope| {
+            // It is dropped whatever happens: then those who sort come to an end.
+            let sender = sender;
+            let sorters = spawn(scope, threads, || self.sort_batches(&receiver, sorted))?;
+            let read = self.read(reader, sorted, &sender);
+            drop(sender);
+            let counts = joined(sorters);
+            let (ended, mut more) = read.or_else(|error| match (error, &counts) {
+                // What a sorter found is the reason for which the reader was stopped.
+                (LoadError::GivenUp, Err(_)) => Ok((Round::Full, LoadCounts::default())),
+                (error, _) => Err(error),
+            })?;
+            round = ended;
+            more += counts?;
+            Ok::<_, LoadError>(more)
+        })?;
+        Ok((round, counts))
+    }
+
+    /// Hands out the keys of the file, and loads those that are too large for that.
+    fn read(
+        &self,
+        reader: &mut FileReader<File>,
+        sorted: &Sorted,
         sender: &SyncSender<Batch>,
-    ) -> Result<LoadCounts, LoadError> {
-        let Server { log, clock, persistence, .. } = self.server;
+    ) -> Result<(Round, LoadCounts), LoadError> {
+        let Server { log, persistence, .. } = self.server;
         let mut counts = LoadCounts::default();
-        let mut functions = Vec::new();
-        let mut report_us = clock.steady_us() + REPORT_US;
-        log.notice(&format!("Loading RDB of version {}", reader.version()));
-        loop {
+        while sorted.bytes() < HELD_BYTES_MAX {
             match reader.next_piece()? {
                 Piece::Batch(batch) => sender.send(batch).map_err(|_| LoadError::GivenUp)?,
                 Piece::Large => reader.load_key(&self.rules, &mut counts)?,
                 Piece::About(name, text) => self.tell(&name, &text),
-                Piece::Function(library) => functions.push(library),
+                Piece::Function(library) => {
+                    log.warning(
+                        "The RDB file has a library of functions, which cannot be called yet; it is kept for the next \
+                         file",
+                    );
+                    persistence.keep_function(library);
+                }
                 Piece::Module(name) => log.warning(&format!(
                     "The RDB file has data of module '{name}' beside its keys, which was left out: there are no \
                      modules"
                 )),
-                Piece::End => break,
+                Piece::End => return Ok((Round::Last, counts)),
             }
             if self.is_over.load(Relaxed) {
                 return Err(LoadError::GivenUp);
             }
-            persistence.loading.loaded_bytes.store(reader.at(), Relaxed);
-            if clock.steady_us() >= report_us {
-                report_us = clock.steady_us() + REPORT_US;
-                log.notice(&format!("Loading: {:.1}% of the file", persistence.loading.percent()));
+            persistence.loading.read_bytes.store(reader.at(), Relaxed);
+            self.report();
+        }
+        Ok((Round::Full, counts))
+    }
+
+    /// What each of the threads does that sort.
+    fn sort_batches(
+        &self,
+        receiver: &Mutex<Receiver<Batch>>,
+        sorted: &Sorted,
+    ) -> Result<LoadCounts, LoadError> {
+        let (mut counts, mut failed) = (LoadCounts::default(), None);
+        let mut sorter = Sorter::new(sorted);
+        loop {
+            let batch = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(batch) = batch else { break };
+            // After an error the rest is taken and dropped, so that the reader need not wait for room.
+            if failed.is_none()
+                && !self.is_over.load(Relaxed)
+                && let Err(error) = sorter.sort(&batch, &self.rules, &mut counts)
+            {
+                self.is_over.store(true, Relaxed);
+                failed = Some(error);
             }
         }
-        if !functions.is_empty() {
-            log.warning(&format!(
-                "The RDB file has {} libraries of functions, which cannot be called yet; they are kept for the next \
-                 file",
-                functions.len()
-            ));
+        sorter.finish();
+        failed.map_or(Ok(counts), Err)
+    }
+
+    /// Loads what is held.
+    fn load(&self, sorted: &Sorted, threads: usize) -> Result<LoadCounts, LoadError> {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| joined(spawn(scope, threads, || self.load_shards(sorted, &next))?))
+    }
+
+    /// What each of the threads does that load: one shard after the other, as long as there is one left.
+    fn load_shards(&self, sorted: &Sorted, next: &AtomicUsize) -> Result<LoadCounts, LoadError> {
+        let mut counts = LoadCounts::default();
+        loop {
+            let shard = next.fetch_add(1, Relaxed);
+            if shard >= sorted.shards() || self.is_over.load(Relaxed) {
+                return Ok(counts);
+            }
+            match sorted.load(shard, &self.rules, &mut counts) {
+                Ok(bytes) => self.server.persistence.loading.loaded_bytes.fetch_add(bytes, Relaxed),
+                Err(error) => {
+                    self.is_over.store(true, Relaxed);
+                    return Err(error);
+                }
+            };
+            self.report();
         }
-        persistence.keep_functions(functions);
-        Ok(counts)
+    }
+
+    /// Logs from time to time how far it is.
+    fn report(&self) {
+        let Server { log, clock, persistence, .. } = self.server;
+        let (now_us, due_us) = (clock.steady_us(), self.report_us.load(Relaxed));
+        let next_us = now_us + REPORT_US;
+        if now_us >= due_us && self.report_us.compare_exchange(due_us, next_us, Relaxed, Relaxed).is_ok() {
+            log.notice(&format!("Loading: {:.1}%", persistence.loading.percent()));
+        }
     }
 
     /// Logs what the file says of who wrote it.
@@ -219,30 +308,42 @@ impl Job<'_> {
             _ => {}
         }
     }
+}
 
-    /// What each of the other threads does.
-    fn load_batches(&self, receiver: &Mutex<Receiver<Batch>>) -> Result<LoadCounts, LoadError> {
-        let (mut counts, mut failed) = (LoadCounts::default(), None);
-        loop {
-            let batch = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            // Without a sender, all of the file was read.
-            let Ok(batch) = batch else { return failed.map_or(Ok(counts), Err) };
-            // After an error the rest is taken and dropped, so that the reader need not wait for room.
-            if failed.is_none()
-                && !self.is_over.load(Relaxed)
-                && let Err(error) = batch.load(&self.rules, &mut counts)
-            {
-                self.is_over.store(true, Relaxed);
-                failed = Some(error);
+type Loader<'s> = ScopedJoinHandle<'s, Result<LoadCounts, LoadError>>;
+
+/// Starts so many threads that all do this.
+fn spawn<'s, 'e>(
+    scope: &'s Scope<'s, 'e>,
+    threads: usize,
+    work: impl Fn() -> Result<LoadCounts, LoadError> + Copy + Send + 's,
+) -> Result<Vec<Loader<'s>>, LoadError> {
+    let start = |_| Builder::new().name("sardine-load".into()).spawn_scoped(scope, work);
+    (0..threads).map(start).collect::<Result<_, _>>().map_err(LoadError::Io)
+}
+
+/// Waits for them; the first error, if there is one.
+fn joined(threads: Vec<Loader<'_>>) -> Result<LoadCounts, LoadError> {
+    let mut sum = Ok(LoadCounts::default());
+    for thread in threads {
+        let counts = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        sum = match (sum, counts) {
+            (Ok(mut sum), Ok(more)) => {
+                sum += more;
+                Ok(sum)
             }
-        }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
     }
+    sum
 }
 
 impl Loading {
-    /// How much of the file is loaded.
+    /// How much of the work is done: to read the file is the lesser part of it.
     pub(crate) fn percent(&self) -> f64 {
-        let total = self.total_bytes.load(Relaxed).max(1);
-        self.loaded_bytes.load(Relaxed) as f64 / total as f64 * 100.0
+        const READING: f64 = 0.3;
+        let total = self.total_bytes.load(Relaxed).max(1) as f64;
+        let (read, loaded) = (self.read_bytes.load(Relaxed) as f64, self.loaded_bytes.load(Relaxed) as f64);
+        (read * READING + loaded * (1.0 - READING)) / total * 100.0
     }
 }
