@@ -4,7 +4,7 @@
 //! keyspace: the server, the bare replays of the tests, a script or a journal one day. The reply is written
 //! straight into the connection's buffer; where a command fails after it has begun to write, dispatch appends
 //! the error behind it, so handlers fail before they write.
-use crate::{Error, Wait};
+use crate::{Effects, Error, Wait};
 use base::Millis;
 use base::random::Random;
 use resp::{Args, Reply};
@@ -18,6 +18,8 @@ pub struct Call<'c, 'k> {
     keys: &'c [Key<'k>],
     /// Left by a command that has found nothing and waits ([`crate::DataRun::Blocking`]).
     pub wait: Option<Box<Wait>>,
+    /// Where the command says what it has done, if somebody reads the journal.
+    pub(crate) effects: Option<&'c mut Effects>,
 }
 
 impl<'c, 'k> Call<'c, 'k> {
@@ -29,7 +31,12 @@ impl<'c, 'k> Call<'c, 'k> {
         keys: &'c [Key<'k>],
         reply: &'c mut Reply,
     ) -> Call<'c, 'k> {
-        Call { view, args, reply, keys, wait: None }
+        Call { view, args, reply, keys, wait: None, effects: None }
+    }
+
+    /// Has the command say what it does, where its request does not tell (`effects.rs`).
+    pub fn telling(self, effects: Option<&'c mut Effects>) -> Call<'c, 'k> {
+        Call { effects, ..self }
     }
 
     /// Key `index` in the order in which the key specs name them. Lent, because a copy would have to wait

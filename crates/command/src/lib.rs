@@ -6,6 +6,7 @@ mod big;
 mod call;
 mod cursor;
 mod draws;
+mod effects;
 mod error;
 mod flags;
 mod keyspec;
@@ -31,6 +32,7 @@ pub mod string;
 pub mod zset;
 
 pub use call::{Call, WholeCall};
+pub use effects::{Effects, Words};
 pub use error::Error;
 pub use flags::{Acl, Flags, Group};
 pub use keyspec::{Access, Begin, Find, KeySpec};

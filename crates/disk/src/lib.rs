@@ -3,5 +3,7 @@
 //!
 //! | folder | what it holds |
 //! |---|---|
+//! | `journal/` | the effects of writes as records, and as a stream of commands |
 //! | `rdb/` | values as Redis writes them: DUMP's payloads, and what dump files are made of |
+pub mod journal;
 pub mod rdb;

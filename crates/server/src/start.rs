@@ -8,7 +8,7 @@ use crate::core::persistence::{self, save_to_end};
 use crate::core::registry::Registry;
 use crate::core::server::{Ending, InForce, Server, Stats};
 use crate::core::tracking::Tracking;
-use crate::service::{background, restless};
+use crate::service::{background, journal, restless};
 use crate::state::acl::{self, Accounts, Catalog, Passwords, Rules, Users};
 use crate::state::background::Background;
 use crate::state::clock::Moment;
@@ -18,6 +18,7 @@ use crate::state::counters::{AllCounters, Counters};
 use crate::state::defrag::DefragStats;
 use crate::state::expiry_watch::ExpiryWatch;
 use crate::state::gate::Gates;
+use crate::state::journal::Journal;
 use crate::state::listening::{self, Listening};
 use crate::state::memory_pressure::MemoryPressure;
 use crate::state::pause::Pause;
@@ -127,6 +128,26 @@ impl Running {
         }
     }
 
+    /// From here on this reader is handed whatever changes the data (`disk::journal`), until the server ends.
+    /// Returns a number for [`Running::end_journal`].
+    pub fn read_journal(&self, reader: Box<dyn disk::journal::Reader>) -> std::io::Result<u64> {
+        journal::attach(&self.server, &self.server.gates.enter_alone(), reader)
+    }
+
+    /// Hands to all readers what has changed the data so far. Requests that have been answered are among it.
+    /// Returns the number of the record that comes next.
+    pub fn settle_journal(&self) -> u64 {
+        let alone = self.server.gates.enter_alone();
+        self.server.journal.turn();
+        self.server.journal.position(&alone)
+    }
+
+    /// That reader gets what has changed the data so far, and no more.
+    pub fn end_journal(&self, reader: u64) {
+        let alone = self.server.gates.enter_alone();
+        self.server.journal.detach(&alone, &self.server.keyspace, reader);
+    }
+
     /// Waits until SHUTDOWN or a signal has ended it, and returns the exit status.
     pub fn wait(self) -> i32 {
         self.wait_then(|_| {})
@@ -157,6 +178,7 @@ impl Running {
         self.server.restless.end();
         self.server.listening.clear();
         self.server.persistence.end();
+        self.server.journal.end();
         self.server.background.end();
         if let Some(background) = self.background.take() {
             let _ = background.join();
@@ -290,7 +312,9 @@ fn share(
     let notifier = Notifier::new(Arc::clone(&pubsub), Arc::clone(&mailboxes));
     let tracking = tracking(Arc::clone(&mailboxes), &keyspace);
     let key_events = Arc::new(KeyEvents::new(keyspace.shards(), notifier, tracking));
-    keyspace.listen(Box::new(KeyListener(Arc::clone(&key_events))));
+    let journal = Journal::new(mailboxes.len(), &config);
+    let listener = KeyListener { events: Arc::clone(&key_events), journal: Arc::clone(&journal) };
+    keyspace.listen(Box::new(listener));
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
     let server = Arc::new_cyclic(|this| Server {
         this: Weak::clone(this),
@@ -314,6 +338,7 @@ fn share(
         expiry_watch: ExpiryWatch::new(),
         expires: true.into(),
         pause: Pause::default(),
+        journal,
         command_log: Default::default(),
         latency: Default::default(),
         monitors: Default::default(),

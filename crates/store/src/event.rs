@@ -166,6 +166,8 @@ pub struct Told {
     pub shard: u32,
     pub key: Box<[u8]>,
     pub event: Event,
+    /// Of [`Event::FIELDS_EXPIRED`], while changes are recorded: the fields that are gone.
+    pub fields: Vec<Box<[u8]>>,
 }
 
 /// Who is told of events; see the file's opener. It is called with shards locked: it must not ask for a

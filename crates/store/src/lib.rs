@@ -10,7 +10,7 @@
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
 //! | `snapshot.rs`, `halt.rs` | a value as it was at one moment; where a walk over one stands |
 //! | `position.rs` | where a walk over integers and text stands: HSCAN's and SSCAN's cursors |
-//! | `event.rs` | what happens to keys, for those who listen |
+//! | `event.rs`, `field_names.rs` | what happens to keys, for those who listen |
 //! | `expiry/` | deadlines, and what falls due when |
 //! | `eviction/` | which key goes when memory is short; when or how often a key was used |
 //! | `info.rs`, `key_info.rs`, `lazyfree.rs` | what clients are told about a key; what UNLINK counts |
@@ -25,6 +25,7 @@ mod entry;
 mod event;
 mod eviction;
 mod expiry;
+mod field_names;
 mod halt;
 mod hash;
 mod info;

@@ -14,9 +14,9 @@
 //!
 //! On the path of every request that edits a collection: nothing here allocates.
 use crate::entry::{Meta, Shape, Stamp};
-use crate::event::Event;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::timer::Timer;
+use crate::field_names::Names;
 use crate::keyspace::shard::Buffers;
 use crate::keyspace::view::EditContext;
 use crate::value::Value;
@@ -115,11 +115,11 @@ impl<'v> Site<'v> {
         self.context.discard(old);
     }
 
-    /// Tells of something that happened to the key before the command does anything.
+    /// Tells that fields of the hash have expired, before the command does anything.
     #[cold]
-    pub(crate) fn tell(&mut self, event: Event) {
+    pub(crate) fn tell_fields(&mut self, names: Names) {
         if let Some(Entry::Occupied(entry)) = &self.entry {
-            self.context.tell(entry.found().key, event);
+            self.context.tell_fields(entry.found().key, names);
         }
     }
 

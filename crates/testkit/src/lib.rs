@@ -16,6 +16,8 @@ pub mod differ;
 pub mod fuzz;
 pub mod histories;
 pub mod in_process;
+pub mod journal;
+pub mod journal_storm;
 pub mod redis_server;
 pub mod resp_client;
 pub mod resp_value;

@@ -24,6 +24,11 @@ impl RedisServer {
         RedisServer::start_program(&["redis-server"])
     }
 
+    /// That one with these arguments.
+    pub fn unpacked_with(arguments: &[&str]) -> io::Result<Option<RedisServer>> {
+        RedisServer::start_program(&[&[UNPACKED], arguments].concat())
+    }
+
     /// The one that `cargo xtask peers` has unpacked: the version that is the specification.
     pub fn unpacked() -> io::Result<Option<RedisServer>> {
         RedisServer::start_program(&[UNPACKED])
@@ -55,6 +60,11 @@ impl RedisServer {
     /// Where its clients connect.
     pub fn address(&self) -> Address {
         Address::Unix(self.folder.path().join("socket"))
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
     }
 
     /// Whether it still runs.

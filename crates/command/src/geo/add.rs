@@ -57,8 +57,25 @@ fn geoadd(call: &mut Call<'_, '_>) -> Done {
     let (added, moved) = put(call, options, &entries, longest)?;
     let key = call.key(0);
     call.view.changed(key, added + moved, Event::zset("zadd"));
+    if added + moved > 0 && call.effects.is_some() {
+        tell(call, &entries);
+    }
     call.reply.int((added + if options.counts_moved { moved } else { 0 }) as i64);
     Ok(())
+}
+
+/// As ZADD, with the options that were given.
+fn tell(call: &mut Call<'_, '_>, entries: &[(&[u8], f64)]) {
+    let first = options(call).1;
+    let mut texts = Vec::new();
+    // The score of a position is a whole number of 52 bits.
+    entries.iter().for_each(|(_, score)| texts.push((*score as u64).to_string()));
+    let mut words: Vec<&[u8]> = vec![b"zadd"];
+    words.extend(call.args.iter_from(1).take(first - 1));
+    for ((member, _), text) in entries.iter().zip(&texts) {
+        words.extend([text.as_bytes(), member]);
+    }
+    call.effect(&words);
 }
 
 /// The options, and where the positions begin.

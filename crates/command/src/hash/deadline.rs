@@ -8,7 +8,7 @@ use crate::argument::{int, is_word};
 use crate::lifetime::{From, Unit, in_millis, since};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Millis;
-use base::text::parse_i64;
+use base::text::{I64Text, parse_i64};
 use resp::Args;
 use store::{Deadline, HashMut};
 
@@ -261,13 +261,17 @@ fn set_deadlines(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) ->
         Named::parse(call.args, 3 + usize::from(condition != Condition::None), Error::numfields_zero)?;
     call.reply.array(fields.count());
     let mut changes = 0;
+    let mut changed = call.effects.is_some().then(Vec::new);
     match &mut hash {
         None => (0..fields.count()).for_each(|_| call.reply.int(NO_FIELD)),
         Some(hash) => {
             hash.expect_deadlines();
             for field in fields.iter() {
                 let outcome = set_deadline(hash, field, time, condition, now);
-                changes += u64::from(outcome > NOT_SET);
+                if outcome > NOT_SET {
+                    changes += 1;
+                    changed.as_mut().into_iter().for_each(|changed| changed.push(field));
+                }
                 call.reply.int(outcome);
             }
         }
@@ -275,7 +279,30 @@ fn set_deadlines(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) ->
     drop(hash);
     let event = if time <= now { HDEL_EVENT } else { HEXPIRE_EVENT };
     call.view.reduced(key, changes, event);
+    if let Some(changed) = changed.filter(|changed| !changed.is_empty()) {
+        let condition: Vec<&[u8]> =
+            call.args.get(3).filter(|_| condition != Condition::None).into_iter().collect();
+        tell_deadlines(call, key.bytes(), (time, &condition), &changed);
+    }
     Ok(())
+}
+
+/// Fields have been given this deadline, under a condition; they are gone if it has passed.
+pub(super) fn tell_deadlines(
+    call: &mut Call<'_, '_>,
+    key: &[u8],
+    (at, condition): (Millis, &[&[u8]]),
+    fields: &[&[u8]],
+) {
+    if at <= call.view.now() {
+        return fields.iter().for_each(|field| call.effect(&[b"HDEL", key, field]));
+    }
+    let (mut time, mut count) = (I64Text::new(), I64Text::new());
+    let mut words = vec![b"HPEXPIREAT", key, time.format(at.0)];
+    words.extend_from_slice(condition);
+    words.extend_from_slice(&[b"FIELDS", count.format_u64(fields.len() as u64)]);
+    words.extend_from_slice(fields);
+    call.effect(&words);
 }
 
 fn set_deadline(

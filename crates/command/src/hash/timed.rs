@@ -1,11 +1,11 @@
 //! Fields read and written together with their deadlines: HGETEX, HSETEX, HGETDEL.
-use super::deadline::{FIELDS, Named, time_of};
+use super::deadline::{FIELDS, Named, tell_deadlines, time_of};
 use super::row::{ABOUT, HDEL_EVENT, HEXPIRE_EVENT, HPERSIST_EVENT, HSET_EVENT, ROW};
 use crate::argument::{int, is_word};
 use crate::lifetime::Lifetime;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Millis;
-use base::text::parse_i64;
+use base::text::{I64Text, parse_i64};
 use resp::Args;
 use store::{Deadline, HashMut};
 
@@ -107,6 +107,10 @@ fn hgetdel(call: &mut Call<'_, '_>) -> Done {
     }
     drop(hash);
     call.view.reduced(key, changes, HDEL_EVENT);
+    if changes > 0 && call.effects.is_some() {
+        let words = [&b"HDEL"[..], key.bytes()].into_iter().chain(fields.iter());
+        call.effect(&words.collect::<Vec<_>>());
+    }
     Ok(())
 }
 
@@ -134,6 +138,7 @@ fn hgetex(call: &mut Call<'_, '_>) -> Done {
         Change::To(Deadline::Never) | Change::None => HPERSIST_EVENT,
     };
     let mut changes = 0;
+    let mut found = Vec::new();
     for field in fields.iter() {
         let Some((hash, kept)) = hash.as_mut().and_then(|hash| {
             let deadline = hash.deadline(field)?;
@@ -144,10 +149,30 @@ fn hgetex(call: &mut Call<'_, '_>) -> Done {
         };
         hash.get(field).into_iter().for_each(|value| call.reply.item(value));
         changes += u64::from(apply(hash, field, kept, change, now));
+        if call.effects.is_some() {
+            found.push(field);
+        }
     }
     drop(hash);
     call.view.reduced(key, changes, event);
+    if changes > 0 && call.effects.is_some() {
+        tell_change(call, key.bytes(), change, (&fields, &found));
+    }
     Ok(())
+}
+
+/// What HGETEX has done to the fields that it names, of which some were found.
+fn tell_change(call: &mut Call<'_, '_>, key: &[u8], change: Change, (named, found): (&Named<'_>, &[&[u8]])) {
+    let all: Vec<&[u8]> = named.iter().collect();
+    match change {
+        Change::To(Deadline::At(at)) if at <= call.view.now() => tell_deadlines(call, key, (at, &[]), found),
+        Change::To(Deadline::At(at)) => tell_deadlines(call, key, (at, &[]), &all),
+        Change::To(Deadline::Never) | Change::None => {
+            let mut count = I64Text::new();
+            let words = [&b"HPERSIST"[..], key, b"FIELDS", count.format_u64(all.len() as u64)];
+            call.effect(&[&words, &all[..]].concat());
+        }
+    }
 }
 
 /// Changes the deadline of a field, and returns whether something changed.
@@ -268,9 +293,27 @@ fn hsetex(call: &mut Call<'_, '_>) -> Done {
             Some(store::Lifetime::Until(_)) => call.view.touched(key, HEXPIRE_EVENT),
             _ => {}
         }
+        tell_written(call, key.bytes(), &writing);
     }
     call.reply.int(i64::from(!is_refused));
     Ok(())
+}
+
+/// What HSETEX has done: the deadline is absolute, and fields with one that has passed are gone.
+fn tell_written(call: &mut Call<'_, '_>, key: &[u8], writing: &Writing) {
+    let (args, now) = (call.args, call.view.now());
+    let (Some(store::Lifetime::Until(at)), true) = (writing.lifetime, call.effects.is_some()) else { return };
+    if at <= now {
+        let fields: Vec<&[u8]> = args.iter_from(writing.first).step_by(2).collect();
+        return tell_deadlines(call, key, (at, &[]), &fields);
+    }
+    let mut time = I64Text::new();
+    let mut words: Vec<&[u8]> = args.iter_from(0).collect();
+    let is_option = |at: &usize| Lifetime::parse(words[*at], Some(b"")).is_some();
+    if let Some(option) = (2..writing.first).find(is_option) {
+        (words[option], words[option + 1]) = (b"PXAT", time.format(at.0));
+    }
+    call.effect(&words);
 }
 
 fn write_all(hash: &mut HashMut<'_>, args: Args<'_>, writing: &Writing, now: Millis) {

@@ -9,7 +9,7 @@ use crate::long_double::LongDouble;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use base::Item;
 use base::text::I64Text;
-use store::{Event, Lifetime};
+use store::{Deadline, Event, Lifetime};
 
 pub(super) const HSET: Command = Command {
     name: "HSET",
@@ -208,9 +208,17 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> Done {
     };
     let value = value.ok_or_else(Error::hash_value_not_a_float)?;
     let sum = value.add(increment).to_text().ok_or_else(Error::nan_or_infinity)?;
+    let is_timed = matches!(hash.deadline(field), Some(Deadline::At(_)));
     hash.set(field, sum.as_bytes(), Lifetime::Kept);
     drop(hash);
     call.view.changed(key, 1, Event::hash("hincrbyfloat"));
+    match is_timed {
+        false => call.effect(&[b"HSET", key.bytes(), field, sum.as_bytes()]),
+        // HSET would take the field's deadline away.
+        true => {
+            call.effect(&[b"HSETEX", key.bytes(), b"KEEPTTL", b"FIELDS", b"1", field, sum.as_bytes()]);
+        }
+    }
     call.reply.bulk(sum.as_bytes());
     Ok(())
 }

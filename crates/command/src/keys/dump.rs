@@ -4,6 +4,7 @@ use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use base::Millis;
+use base::text::I64Text;
 use disk::rdb::{self, Form, PayloadError};
 use store::{Deadline, Event, Key, Usage};
 
@@ -156,9 +157,23 @@ fn restore(call: &mut Call<'_, '_>) -> Done {
         (at, true) => Some(Millis(at)),
         (after, false) => Some(Millis(call.view.now().0.saturating_add(after))),
     };
+    if let Some(at) = deadline.filter(|at| !options.is_absolute && *at > call.view.now()) {
+        tell(call, at);
+    }
     finish(call, key, (deadline, options.usage), had_value);
     call.reply.ok();
     Ok(())
+}
+
+/// The same request, with an absolute deadline.
+fn tell(call: &mut Call<'_, '_>, at: Millis) {
+    let args = call.args;
+    let Some(effects) = call.effects() else { return };
+    let mut time = I64Text::new();
+    let mut words: Vec<&[u8]> = args.iter_from(0).collect();
+    words[2] = time.format(at.0);
+    words.push(b"ABSTTL");
+    effects.say(&words);
 }
 
 /// Gives the restored key its deadline and what is known of its use, and tells what has happened.
@@ -174,6 +189,7 @@ fn finish(
             call.view.remove(key);
             call.view.conceal_creation();
             if had {
+                call.deletion_effect(key.bytes());
                 call.view.changed(key, 1, Event::DEL);
             }
             return;

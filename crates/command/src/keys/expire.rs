@@ -179,6 +179,10 @@ fn set_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) -> 
         call.view.set_deadline(key, Deadline::At(time));
         let event = if time <= call.view.now() { Event::DEL } else { Event::EXPIRE };
         call.view.changed(key, 1, event);
+        if call.effects().is_some() {
+            let options: Vec<&[u8]> = call.args.iter_from(3).collect();
+            call.deadline_effect(key.bytes(), time, &options);
+        }
     }
     call.reply.int(i64::from(holds));
     Ok(())

@@ -10,6 +10,7 @@ use super::row::{ABOUT, ROW, popped_event};
 use crate::argument::{self, is_word};
 use crate::wait::{self, Wait};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use base::text::I64Text;
 use resp::Reply;
 use store::{End, Kind, ListMut};
 
@@ -173,6 +174,10 @@ fn pop_some(call: &mut Call<'_, '_>, end: End) -> Done {
     Ok(())
 }
 
+fn popped_word(end: End) -> &'static [u8] {
+    if end == End::Head { b"LPOP" } else { b"RPOP" }
+}
+
 /// Removes up to `count` elements and replies them as an array. Returns how many there were.
 fn reply_popped(reply: &mut Reply, mut list: ListMut<'_>, end: End, count: u64) -> u64 {
     let count = count.min(list.len());
@@ -207,6 +212,8 @@ fn pop_first(call: &mut Call<'_, '_>, end: End, count: u64) -> Result<bool, Erro
         call.reply.bulk(key.bytes());
         let popped = reply_popped(call.reply, list, end, count);
         call.view.reduced(key, popped, popped_event(end));
+        let mut count = I64Text::new();
+        call.effect(&[popped_word(end), key.bytes(), count.format_u64(popped)]);
         return Ok(true);
     }
     Ok(false)
@@ -247,6 +254,7 @@ fn pop_or_wait(call: &mut Call<'_, '_>, end: End) -> Done {
         list.pop(end, |item| call.reply.item(item));
         drop(list);
         call.view.reduced(key, 1, popped_event(end));
+        call.effect(&[popped_word(end), key.bytes()]);
         return Ok(());
     }
     call.wait(Wait::of(Kind::List, timeout));

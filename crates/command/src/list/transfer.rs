@@ -111,13 +111,17 @@ fn rpoplpush(call: &mut Call<'_, '_>) -> Done {
 }
 
 fn blmove(call: &mut Call<'_, '_>) -> Done {
+    const LEFT: &[u8] = b"LEFT";
+    const RIGHT: &[u8] = b"RIGHT";
+    let word = |end| if end == End::Head { LEFT } else { RIGHT };
     let from = end_named(call.args.at(3)).ok_or_else(Error::syntax)?;
     let to = end_named(call.args.at(4)).ok_or_else(Error::syntax)?;
-    transfer_or_wait(call, from, to)
+    transfer_or_wait(call, from, to, &[b"LMOVE", call.args.at(1), call.args.at(2), word(from), word(to)])
 }
 
 fn brpoplpush(call: &mut Call<'_, '_>) -> Done {
-    transfer_or_wait(call, End::Tail, End::Head)
+    let words = [b"RPOPLPUSH", call.args.at(1), call.args.at(2)];
+    transfer_or_wait(call, End::Tail, End::Head, &words)
 }
 
 fn transfer_at_once(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
@@ -127,9 +131,12 @@ fn transfer_at_once(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
     Ok(())
 }
 
-fn transfer_or_wait(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
+/// `words` say the same as a command that does not wait.
+fn transfer_or_wait(call: &mut Call<'_, '_>, from: End, to: End, words: &[&[u8]]) -> Done {
     let timeout = wait::seconds(call.args.at(call.args.len() - 1), call.view.now())?;
-    if !transfer(call, from, to)? {
+    if transfer(call, from, to)? {
+        call.effect(words);
+    } else {
         call.wait(Wait { nothing: Reply::null, is_of_source: true, ..Wait::of(Kind::List, timeout) });
     }
     Ok(())

@@ -6,7 +6,8 @@ use super::ask::{leave_members, reply_first};
 use super::row::{ABOUT, ROW, SPOP_EVENT};
 use crate::argument::{self, int};
 use crate::walk::Share;
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, draws};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec, draws};
+use base::Item;
 use base::random::Random;
 use resp::Reply;
 use store::Set;
@@ -61,9 +62,17 @@ fn pop_one(call: &mut Call<'_, '_>) -> Done {
         call.reply.null();
         return Ok(());
     };
-    set.pop(1, &mut |member| call.reply.item(member));
+    let mut popped = Vec::new();
+    let is_told = call.effects.is_some();
+    set.pop(1, &mut |member| {
+        if is_told {
+            member.append_to(&mut popped);
+        }
+        call.reply.item(member);
+    });
     drop(set);
     call.view.reduced(key, 1, SPOP_EVENT);
+    call.effect(&[b"SREM", key.bytes(), &popped]);
     Ok(())
 }
 
@@ -78,15 +87,63 @@ fn pop_some(call: &mut Call<'_, '_>) -> Done {
     let popped = count.min(len);
     call.reply.set(popped as usize);
     if popped > 0 {
-        set.pop(popped, &mut |member| call.reply.item(member));
+        // All that was there reads as a removal of the key.
+        let mut told = Told::new(key.bytes(), call.effects.as_deref_mut().filter(|_| popped < len));
+        set.pop(popped, &mut |member| {
+            told.add(member);
+            call.reply.item(member);
+        });
+        told.end();
     }
     drop(set);
     if popped == len {
+        call.deletion_effect(key.bytes());
         // Redis looks the key up a second time to answer all of the set.
         call.view.note_lookup(key, true);
     }
     call.view.reduced(key, popped, SPOP_EVENT);
     Ok(())
+}
+
+/// Members that have been removed, as SREM names them: so many at a time.
+struct Told<'c> {
+    key: &'c [u8],
+    effects: Option<&'c mut Effects>,
+    /// Texts of members, one behind the other, and where each ends.
+    texts: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+const TOLD_AT_ONCE: usize = 1024;
+
+impl<'c> Told<'c> {
+    fn new(key: &'c [u8], effects: Option<&'c mut Effects>) -> Told<'c> {
+        Told { key, effects, texts: Vec::new(), ends: Vec::new() }
+    }
+
+    fn add(&mut self, member: Item<'_>) {
+        if self.effects.is_some() {
+            member.append_to(&mut self.texts);
+            self.ends.push(self.texts.len());
+            if self.ends.len() == TOLD_AT_ONCE {
+                self.end();
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let Some(effects) = self.effects.as_deref_mut().filter(|_| !self.ends.is_empty()) else { return };
+        effects.begin_words(2 + self.ends.len());
+        effects.word(b"SREM");
+        effects.word(self.key);
+        let mut start = 0;
+        for end in self.ends.drain(..) {
+            effects.word(&self.texts[start..end]);
+            start = end;
+        }
+        effects.end_words();
+        self.texts.clear();
+    }
 }
 
 fn srandmember(call: &mut Call<'_, '_>) -> Done {

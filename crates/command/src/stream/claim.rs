@@ -1,8 +1,9 @@
 //! Taking over what another consumer holds: XCLAIM by id, XAUTOCLAIM by how long it has lain there.
+use super::effect::{self, Holding, Place};
 use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec};
 use base::Millis;
 use base::text::parse_i64;
 use std::ops::ControlFlow;
@@ -148,6 +149,7 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
         return Err(Error::no_group(key.bytes(), name, ""));
     };
     let (consumer, created) = claimer(&mut stream, name, call.args.at(3), now)?;
+    let place = Place { key: key.bytes(), group: name };
     let mut changes = 0;
     let has_moved = move_on(&mut stream, name, claim.last_id);
     let header = call.reply.deferred();
@@ -156,16 +158,33 @@ fn xclaim(call: &mut Call<'_, '_>) -> Done {
         let pending = stream.group(name).and_then(|group| group.pending(*id));
         if !stream.contains(*id) {
             // An entry that was deleted cannot be claimed, and is held by no consumer any more.
-            changes += u64::from(stream.group_mut(name).is_some_and(|group| group.release(*id)));
+            let is_released = stream.group_mut(name).is_some_and(|group| group.release(*id));
+            changes += u64::from(is_released);
+            if let (Some(group), Some(pending), Some(effects)) =
+                (stream.group(name), pending, call.effects.as_deref_mut())
+            {
+                effect::claim(effects, place, Holding::of(group, pending), group.last_id());
+            }
             continue;
         }
         let Some(taken) = taken(&claim, *id, pending, consumer, now) else { continue };
         give(&mut stream, name, taken, now);
+        if let (Some(group), Some(effects)) = (stream.group(name), call.effects.as_deref_mut()) {
+            effect::claim(effects, place, Holding::of(group, taken), group.last_id());
+        }
         match claim.ids_only {
             true => id::reply(call.reply, *id),
             false => drop(stream.find(*id, |row| reply_entry(call.reply, row))),
         }
         (sent, changes) = (sent + 1, changes + 1);
+    }
+    if let (Some(group), Some(effects)) = (stream.group(name), call.effects.as_deref_mut()) {
+        if created > 0 && sent == 0 {
+            effect::new_consumer(effects, place, call.args.at(3));
+        }
+        if has_moved && changes == 0 {
+            effect::progress(effects, place, group);
+        }
     }
     drop(stream);
     call.reply.fill_array(header, sent);
@@ -260,7 +279,7 @@ fn auto(call: &Call<'_, '_>) -> Result<Auto, Error> {
 struct Findings {
     claimed: Vec<Pending>,
     /// Pending, but no entry has these ids any more.
-    gone: Vec<Id>,
+    gone: Vec<Pending>,
     /// The id at which the next call goes on; the least id if all was seen.
     next: Id,
 }
@@ -277,7 +296,7 @@ fn findings(stream: &Stream, name: &[u8], auto: &Auto, now: Millis) -> Findings 
         }
         looks -= 1;
         if !stream.contains(pending.id) {
-            findings.gone.push(pending.id);
+            findings.gone.push(pending);
             left -= 1;
         } else if now.0 - pending.delivered.0 >= auto.idle_min_ms {
             findings.claimed.push(pending);
@@ -286,6 +305,20 @@ fn findings(stream: &Stream, name: &[u8], auto: &Auto, now: Millis) -> Findings 
         ControlFlow::Continue(())
     });
     findings
+}
+
+/// Says in the order of ids what becomes of pending entries: `claimed` says how one is held from here on.
+fn tell_found<'a>(
+    effects: &mut Effects,
+    (place, group): (Place<'_>, &'a store::Group),
+    findings: &Findings,
+    claimed: impl Fn(Pending) -> Holding<'a>,
+) {
+    let claimed = findings.claimed.iter().map(|pending| claimed(*pending));
+    let gone = findings.gone.iter().map(|pending| Holding::of(group, *pending));
+    let mut all: Vec<Holding<'_>> = claimed.chain(gone).collect();
+    all.sort_by_key(|holding| holding.id);
+    all.into_iter().for_each(|holding| effect::claim(effects, place, holding, group.last_id()));
 }
 
 fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
@@ -306,6 +339,17 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
     id::reply(call.reply, findings.next);
     call.reply.array(findings.claimed.len());
     changes += (findings.claimed.len() + findings.gone.len()) as u64;
+    if let (Some(group), Some(effects)) = (stream.group(name), call.effects.as_deref_mut()) {
+        let place = Place { key: key.bytes(), group: name };
+        let (claimer, delivered_ms) = (call.args.at(3), now.0);
+        tell_found(effects, (place, group), &findings, |pending| {
+            let count = pending.count.saturating_add(u64::from(!auto.ids_only));
+            Holding { id: pending.id, consumer: claimer, delivered_ms, count }
+        });
+        if created > 0 && findings.claimed.is_empty() {
+            effect::new_consumer(effects, place, claimer);
+        }
+    }
     for pending in findings.claimed {
         let count = pending.count.saturating_add(u64::from(!auto.ids_only));
         give(&mut stream, name, Pending { consumer, delivered: now, count, ..pending }, now);
@@ -315,11 +359,11 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
         }
     }
     call.reply.array(findings.gone.len());
-    for id in findings.gone {
+    for pending in findings.gone {
         if let Some(group) = stream.group_mut(name) {
-            group.release(id);
+            group.release(pending.id);
         }
-        id::reply(call.reply, id);
+        id::reply(call.reply, pending.id);
     }
     drop(stream);
     call.view.changed(key, created, CONSUMER_CREATED);

@@ -7,6 +7,7 @@
 mod add;
 mod claim;
 mod delete;
+mod effect;
 mod group;
 mod id;
 mod info;

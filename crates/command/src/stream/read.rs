@@ -2,6 +2,7 @@
 //! was given, or once more what it holds.
 //!
 //! With BLOCK and nothing to answer they wait (`wait.rs`).
+use super::effect::{self, Holding, Place};
 use super::range::reply_range;
 use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry};
@@ -284,8 +285,21 @@ fn read_new(
         let header = call.reply.deferred();
         let acknowledgment = if request.forgets { Acknowledgment::Waived } else { Acknowledgment::Awaited };
         let member = Member { group: name.group, consumer, now };
-        given =
-            stream.deliver(member, request.count, acknowledgment, &mut |row| reply_entry(call.reply, row));
+        let place = Place { key: key.bytes(), group: name.group };
+        let mut effects = call.effects.as_deref_mut();
+        given = stream.deliver(member, request.count, acknowledgment, &mut |row| {
+            if let Some(effects) = effects.as_deref_mut().filter(|_| !request.forgets) {
+                let holding = Holding { id: row.id, consumer: name.consumer, delivered_ms: now.0, count: 1 };
+                effect::claim(effects, place, holding, row.id);
+            }
+            reply_entry(call.reply, row);
+        });
+        if let Some(effects) = effects.filter(|_| given > 0) {
+            if is_new && request.forgets {
+                effect::new_consumer(effects, place, name.consumer);
+            }
+            stream.group(name.group).into_iter().for_each(|group| effect::progress(effects, place, group));
+        }
         call.reply.fill_array(header, given as usize);
         // With NOACK nothing becomes pending for the consumer, so it does not count as active.
         if let Some(group) = stream.group_mut(name.group).filter(|_| !request.forgets) {
@@ -293,6 +307,7 @@ fn read_new(
         }
     }
     drop(stream);
+    tell_consumer(call, key, name, is_new && given == 0);
     call.view.changed(key, u64::from(is_new), CONSUMER_CREATED);
     call.view.dirty(u64::from(given > 0));
     Ok(given > 0)
@@ -323,8 +338,16 @@ fn read_again(
         }
     }
     drop(stream);
+    tell_consumer(call, key, name, is_new);
     call.view.changed(key, u64::from(is_new), CONSUMER_CREATED);
     Ok(true)
+}
+
+/// Says that a consumer was created, where nothing else says so.
+fn tell_consumer(call: &mut Call<'_, '_>, key: &Key<'_>, name: Name<'_>, is_new: bool) {
+    if let Some(effects) = call.effects().filter(|_| is_new) {
+        effect::new_consumer(effects, Place { key: key.bytes(), group: name.group }, name.consumer);
+    }
 }
 
 fn held(

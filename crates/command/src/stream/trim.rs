@@ -59,6 +59,10 @@ pub(super) struct Options {
     is_about: bool,
     limit: Option<u64>,
     references: Option<References>,
+    /// The arguments that say what of this depends on how entries are kept: the mark `~` and the threshold
+    /// behind it, LIMIT and its number.
+    about_at: usize,
+    limit_at: Option<usize>,
 }
 
 impl Options {
@@ -80,6 +84,7 @@ impl Options {
         }
         if is_word(word, "LIMIT") && more > 0 {
             let limit = u64::try_from(int(args.at(index + 1))?);
+            self.limit_at = Some(index);
             self.limit = Some(limit.map_err(|_| Error::limit_negative())?);
             return Ok(Some(2));
         }
@@ -97,6 +102,7 @@ impl Options {
         }
         let has_more = args.len() - 1 - index >= 2;
         self.is_about = has_more && args.at(index + 1) == b"~";
+        self.about_at = index + 1;
         let has_mark = self.is_about || has_more && args.at(index + 1) == b"=";
         Ok(index + 1 + usize::from(has_mark))
     }
@@ -119,6 +125,27 @@ impl Options {
 
     pub(super) fn wants_trimming(&self) -> bool {
         self.trim.is_some()
+    }
+
+    /// A request with this trimming, as words that have the same outcome however leaves are filled: what is
+    /// left of the stream, exactly.
+    pub(super) fn exact_words(&self, stream: &store::Stream, words: &mut Vec<Vec<u8>>) {
+        if !self.is_about {
+            return;
+        }
+        words[self.about_at] = b"=".to_vec();
+        words[self.about_at + 1] = match self.trim {
+            Some(Trim::MinId(_)) => id::text(stream.first_id()),
+            Some(Trim::MaxLen(_)) | None => stream.len().to_string().into_bytes(),
+        };
+        if let Some(at) = self.limit_at {
+            words.drain(at..at + 2);
+        }
+    }
+
+    /// Whether how much goes depends on how entries are kept.
+    pub(super) fn is_about(&self) -> bool {
+        self.is_about
     }
 
     /// Trims the stream, and returns how many entries were removed.
@@ -170,7 +197,15 @@ fn xtrim(call: &mut Call<'_, '_>) -> Done {
     options.check_limit()?;
     let (key, settings) = (call.key(0), call.view.settings());
     let count = match call.view.stream_mut(key)? {
-        Some(mut stream) => options.apply(&mut stream, settings),
+        Some(mut stream) => {
+            let count = options.apply(&mut stream, settings);
+            if let Some(effects) = call.effects.as_deref_mut().filter(|_| count > 0 && options.is_about()) {
+                let mut words: Vec<Vec<u8>> = call.args.iter_from(0).map(<[u8]>::to_vec).collect();
+                options.exact_words(&stream, &mut words);
+                effects.say_all(words.iter().map(Vec::as_slice));
+            }
+            count
+        }
         None => 0,
     };
     call.view.changed(key, count, XTRIM_EVENT);

@@ -190,6 +190,7 @@ fn getset(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     call.view.put_string(key, call.args.at(2), Form::Auto, Expiry::Clear);
     call.view.changed(key, 1, SET_EVENT);
+    call.effect(&[b"SET", key.bytes(), call.args.at(2)]);
     Ok(())
 }
 
@@ -199,6 +200,7 @@ fn getdel(call: &mut Call<'_, '_>) -> Done {
         let key = call.key(0);
         call.view.remove(key);
         call.view.changed(key, 1, Event::DEL);
+        call.plain_deletion_effect(key.bytes());
     }
     Ok(())
 }
@@ -233,6 +235,10 @@ fn getex(call: &mut Call<'_, '_>) -> Done {
     let event = deadline_event(deadline, call.view.now());
     call.view.set_deadline(key, deadline);
     call.view.changed(key, 1, event);
+    match deadline {
+        Deadline::Never => call.effect(&[b"PERSIST", key.bytes()]),
+        Deadline::At(at) => call.deadline_effect(key.bytes(), at, &[]),
+    }
     Ok(())
 }
 

@@ -131,6 +131,7 @@ fn incrbyfloat(call: &mut Call<'_, '_>) -> Done {
     let sum = value.add(increment).to_text().ok_or_else(Error::nan_or_infinity)?;
     call.view.put_string(key, sum.as_bytes(), Form::Text, Expiry::Keep);
     call.view.changed(key, 1, Event::string("incrbyfloat"));
+    call.effect(&[b"SET", key.bytes(), sum.as_bytes(), b"KEEPTTL"]);
     call.reply.bulk(sum.as_bytes());
     Ok(())
 }

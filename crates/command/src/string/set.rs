@@ -6,7 +6,10 @@ use super::get::{Found, reply_old_string};
 use super::row::{ABOUT, ROW, SET_EVENT};
 use crate::argument::is_word;
 use crate::lifetime::{self, From, Lifetime, Unit};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
+use crate::{
+    Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Effects, Error, Flags, KeySpec,
+};
+use base::text::I64Text;
 use base::{Item, Millis};
 use resp::Args;
 use store::{Event, Expiry, Form};
@@ -215,6 +218,7 @@ fn set_with_options(call: &mut Call<'_, '_>) -> Done {
     };
     if holds {
         put(call, 2, expiry);
+        tell(call, &options, expiry);
     }
     match (options.answer, holds) {
         (Answer::OldValue, _) => {}
@@ -222,6 +226,29 @@ fn set_with_options(call: &mut Call<'_, '_>) -> Done {
         (Answer::Outcome, false) => call.reply.null(),
     }
     Ok(())
+}
+
+/// What a SET with options has done: the deadline is absolute, and nothing is asked.
+fn tell(call: &mut Call<'_, '_>, options: &Options<'_>, expiry: Expiry) {
+    let args = call.args;
+    let is_absolute =
+        matches!(options.lifetime, Some(Lifetime::Until { unit: Unit::Milliseconds, from: From::Epoch, .. }));
+    let Some(effects) = call.effects() else { return };
+    match expiry {
+        Expiry::At(at) if !is_absolute => tell_deadline(effects, (args.at(1), args.at(2)), at),
+        // Redis leaves GET there beside PXAT.
+        Expiry::Clear | Expiry::Keep if options.answer == Answer::OldValue => {
+            let is_said = |(at, word): &(usize, &[u8])| *at < 3 || !is_word(word, "GET");
+            let words: Vec<&[u8]> =
+                args.iter_from(0).enumerate().filter(is_said).map(|word| word.1).collect();
+            effects.say(&words);
+        }
+        _ => {}
+    }
+}
+
+fn tell_deadline(effects: &mut Effects, (key, value): (&[u8], &[u8]), at: Millis) {
+    effects.say(&[b"SET", key, value, b"PXAT", I64Text::new().format(at.0)]);
 }
 
 /// Whether the first key exists: known from `found` if GET has replied its value already, otherwise by a
@@ -311,6 +338,10 @@ fn psetex(call: &mut Call<'_, '_>) -> Done {
 fn put_for(call: &mut Call<'_, '_>, unit: Unit, name: &str) -> Done {
     let deadline = lifetime::deadline(call.args.at(2), unit, From::Now, call.view.now(), name)?;
     put(call, 3, Expiry::At(deadline));
+    let (key, value) = (call.args.at(1), call.args.at(3));
+    if let Some(effects) = call.effects() {
+        tell_deadline(effects, (key, value), deadline);
+    }
     call.reply.ok();
     Ok(())
 }

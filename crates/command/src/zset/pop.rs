@@ -6,6 +6,7 @@ use super::{Show, reply_entry};
 use crate::argument::{self, is_word};
 use crate::wait::{self, Wait};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use base::text::I64Text;
 use resp::Reply;
 use store::{End, Event, Kind, RankSpan, ZSetMut};
 
@@ -156,6 +157,10 @@ fn popped_event(end: End) -> Event {
     Event::zset(if end == End::Head { "zpopmin" } else { "zpopmax" }).idle()
 }
 
+fn popped_word(end: End) -> &'static [u8] {
+    if end == End::Head { b"ZPOPMIN" } else { b"ZPOPMAX" }
+}
+
 /// Replies up to `count` entries from an end and removes them. Returns how many there were.
 fn reply_popped(reply: &mut Reply, mut set: ZSetMut<'_>, end: End, count: u64, pairs: Pairs) -> u64 {
     let len = set.len();
@@ -202,6 +207,8 @@ fn pop_first(call: &mut Call<'_, '_>, end: End, count: u64) -> Result<bool, Erro
         call.reply.bulk(key.bytes());
         let popped = reply_popped(call.reply, set, end, count, Pairs::Nested);
         call.view.reduced(key, popped, popped_event(end));
+        let mut count = I64Text::new();
+        call.effect(&[popped_word(end), key.bytes(), count.format_u64(popped)]);
         return Ok(true);
     }
     Ok(false)
@@ -249,6 +256,7 @@ fn pop_or_wait(call: &mut Call<'_, '_>, end: End) -> Done {
         set.remove_span(span);
         drop(set);
         call.view.reduced(key, 1, popped_event(end));
+        call.effect(&[popped_word(end), key.bytes()]);
         return Ok(());
     }
     call.wait(Wait::of(Kind::ZSet, timeout));

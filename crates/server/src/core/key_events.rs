@@ -3,6 +3,7 @@
 use crate::core::notify::Notifier;
 use crate::core::tracking::{Origin, Tracking};
 use crate::core::waiters::{Ready, Waiters};
+use crate::state::journal::Journal;
 use crate::state::watched::Watched;
 use base::Millis;
 use std::sync::Arc;
@@ -34,27 +35,33 @@ impl KeyEvents {
 
 /// What the keyspace calls when something happens to keys outside a command on them: expiry, eviction,
 /// FLUSHALL, SWAPDB.
-pub(crate) struct KeyListener(pub(crate) Arc<KeyEvents>);
+pub(crate) struct KeyListener {
+    pub(crate) events: Arc<KeyEvents>,
+    pub(crate) journal: Arc<Journal>,
+}
 
 impl Listener for KeyListener {
     /// Clients that wait cannot be served here, while shards are locked: their keys are noted as ready, and
     /// a worker serves them when the shards are let go.
     fn hear(&self, told: &[Told]) {
-        self.0.hear(told, None);
-        if self.0.waiters.is_any() {
-            let places = self.0.waiters.awaited(told);
-            self.0.waiters.make_ready(places.into_iter().map(Ready::for_all).collect());
+        if self.journal.is_on() {
+            self.journal.record_gone(told);
+        }
+        self.events.hear(told, None);
+        if self.events.waiters.is_any() {
+            let places = self.events.waiters.awaited(told);
+            self.events.waiters.make_ready(places.into_iter().map(Ready::for_all).collect());
         }
     }
 
     fn flush(&self, keyspace: &Keyspace, flushed: Option<u16>) {
-        self.0.watched.flush(keyspace, flushed);
-        self.0.tracking.flush();
-        self.0.waiters.make_all_ready(|db| flushed.is_none_or(|flushed| flushed == db));
+        self.events.watched.flush(keyspace, flushed);
+        self.events.tracking.flush();
+        self.events.waiters.make_all_ready(|db| flushed.is_none_or(|flushed| flushed == db));
     }
 
     fn swap(&self, keyspace: &Keyspace, (a, b): (u16, u16), now: Millis) {
-        self.0.watched.swap(keyspace, a, b, now);
-        self.0.waiters.make_all_ready(|db| db == a || db == b);
+        self.events.watched.swap(keyspace, a, b, now);
+        self.events.waiters.make_all_ready(|db| db == a || db == b);
     }
 }

@@ -49,13 +49,18 @@ use store::{Beside, Eviction, Evictor, Garbage, Outcome, Policy, Weight, counted
 /// What does not count against `maxmemory` though it is in use: mem_not_counted_for_evict.
 pub(crate) fn uncounted_bytes(server: &Server) -> u64 {
     let garbage = garbage_beyond(server, server.config().maxmemory_bytes);
-    (server.counters.buffer_bytes() + server.background.pending_bytes()).saturating_sub(garbage)
+    beside_bytes(server).saturating_sub(garbage)
+}
+
+/// Buffers of clients and of the journal, and what is about to be freed.
+fn beside_bytes(server: &Server) -> u64 {
+    let buffers = server.counters.buffer_bytes() + server.journal.waiting_bytes() as u64;
+    buffers + server.background.pending_bytes()
 }
 
 /// The bytes that count against `maxmemory`, without holes: the data, and what the server itself takes.
 fn counted_bytes(server: &Server) -> u64 {
-    let beside = server.counters.buffer_bytes() + server.background.pending_bytes();
-    (counted::used_bytes() as u64).saturating_sub(beside)
+    (counted::used_bytes() as u64).saturating_sub(beside_bytes(server))
 }
 
 /// Garbage on its way to be freed may take this part of the limit beside the data.

@@ -33,6 +33,7 @@ pub(crate) mod output_bound;
 pub(crate) mod permission;
 pub(crate) mod persistence;
 pub(crate) mod queue;
+pub(crate) mod recorder;
 pub(crate) mod redact;
 pub(crate) mod refusal;
 pub(crate) mod registry;

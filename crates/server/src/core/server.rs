@@ -20,6 +20,7 @@ use crate::state::counters::AllCounters;
 use crate::state::defrag::DefragStats;
 use crate::state::expiry_watch::ExpiryWatch;
 use crate::state::gate::Gates;
+use crate::state::journal::Journal;
 use crate::state::latency::LatencyMonitor;
 use crate::state::listening::Listening;
 use crate::state::log::{Log, Seldom};
@@ -87,6 +88,8 @@ pub(crate) struct Server {
     pub(crate) expires: AtomicBool,
     /// CLIENT PAUSE
     pub(crate) pause: Pause,
+    /// What writes have come to.
+    pub(crate) journal: Arc<Journal>,
     /// DEBUG PAUSE-CRON
     pub(crate) is_cron_paused: AtomicBool,
     /// DEBUG RESTLESS

@@ -251,7 +251,7 @@ impl Waiters {
     /// The keys of these events that somebody waits for, each once, in order.
     pub(crate) fn awaited(&self, told: &[Told]) -> Vec<Place> {
         let (mut places, mut seen) = (Vec::new(), BTreeSet::new());
-        for Told { db, shard, key, event } in told {
+        for Told { db, shard, key, event, .. } in told {
             let mut is_new = || told.len() == 1 || seen.insert((*db, &**key));
             if self.is_awaited(*shard, *db, key, event.offer) && is_new() {
                 places.push(Place { shard: *shard, db: *db, key: key.clone() });

@@ -11,6 +11,11 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[derive(Default)]
 struct Gate(RwLock<()>);
 
+/// All gates are held: nobody else runs commands.
+pub(crate) struct Alone<'g>(
+    #[expect(dead_code, reason = "they are held, and let go in the end")] Vec<RwLockWriteGuard<'g, ()>>,
+);
+
 /// One for each worker.
 pub(crate) struct Gates(Box<[Gate]>);
 
@@ -27,7 +32,7 @@ impl Gates {
 
     /// Nobody else runs commands until the guards are dropped. It waits until every worker has finished its
     /// batch. The caller must hold no gate.
-    pub(crate) fn enter_alone(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
-        self.0.iter().map(|gate| gate.0.write().unwrap_or_else(PoisonError::into_inner)).collect()
+    pub(crate) fn enter_alone(&self) -> Alone<'_> {
+        Alone(self.0.iter().map(|gate| gate.0.write().unwrap_or_else(PoisonError::into_inner)).collect())
     }
 }

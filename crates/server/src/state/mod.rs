@@ -12,6 +12,7 @@
 //! * The process: the `log` with its way to `syslog`, what the operating `system` says of it and allows it,
 //!   the `reason` of an error, the `start_error` that keeps it from starting.
 //! * Who listens to which channel: `pubsub`; who watches which key: `watched`.
+//! * The `journal`: what writes have come to, and who reads it.
 //! * The `replication` id, and the `restless` mode of tests.
 /// The version of Redis whose behaviour clients can count on: they choose what to send by it.
 pub(crate) const REDIS_VERSION: &str = "8.0.2";
@@ -25,6 +26,7 @@ pub(crate) mod defrag;
 pub(crate) mod expiry_watch;
 pub(crate) mod gate;
 pub(crate) mod histogram;
+pub(crate) mod journal;
 pub(crate) mod latency;
 pub(crate) mod listening;
 pub(crate) mod log;

@@ -99,7 +99,7 @@ impl Watched {
         if !self.is_any() {
             return;
         }
-        for Told { db, shard, key, event } in told.iter().filter(|told| told.event.changes_value()) {
+        for Told { db, shard, key, event, .. } in told.iter().filter(|told| told.event.changes_value()) {
             let mut part = self.part(*shard as usize);
             let watchers = part.get_mut(db).and_then(|keys| keys.get_mut(key));
             for watcher in watchers.into_iter().flat_map(BTreeMap::values_mut) {

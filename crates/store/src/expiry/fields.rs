@@ -4,6 +4,7 @@ use crate::entry::Meta;
 use crate::event::Event;
 use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::expiry::timer::Volatile;
+use crate::field_names::Names;
 use crate::hash::due::fields_due;
 use crate::hash::image::{expire_image, image_due};
 use crate::keyspace::garbage::Garbage;
@@ -29,10 +30,10 @@ struct Image {
 }
 
 impl Image {
-    fn expired(meta: Meta, payload: &[u8], now: Millis) -> Image {
+    fn expired(meta: Meta, payload: &[u8], now: Millis, names: &mut Names) -> Image {
         let image = meta.value(payload);
         let (stamp, mut image) = (&payload[..payload.len() - image.len()], image.to_vec());
-        let removed = expire_image(&mut image, now);
+        let removed = expire_image(&mut image, now, names);
         let (due, is_empty) = (image_due(&image), pairs::len(&image) == 0);
         Image { payload: [stamp, &image].concat(), removed, due, is_empty }
     }
@@ -48,12 +49,13 @@ impl Db {
 impl EditContext<'_> {
     /// Removes the fields of a hash that are past their deadline, and the key where none is left.
     pub(crate) fn expire_fields(&mut self, mut entry: Occupied<'_, Value>) {
-        let now = self.timer.now;
+        let (now, mut names) = (self.timer.now, self.wanted_names());
         if let Some(Value::Hash(tree)) = entry.outside_mut() {
-            self.stats.expired_fields += tree.expire(now, FIELDS_AT_ONCE, &mut self.aside.garbage);
+            let taken = (&mut self.aside.garbage, &mut names);
+            self.stats.expired_fields += tree.expire(now, FIELDS_AT_ONCE, taken);
             self.timer.volatile.count_hash(true, tree.is_timed());
             let is_empty = tree.len() == 0;
-            self.tell(entry.found().key, Event::FIELDS_EXPIRED);
+            self.tell_fields(entry.found().key, names);
             if is_empty {
                 self.tell(entry.found().key, Event::DEL);
                 self.remove(entry);
@@ -61,9 +63,9 @@ impl EditContext<'_> {
             return;
         }
         let meta = Meta(entry.meta());
-        let image = Image::expired(meta, entry.inline(), now);
+        let image = Image::expired(meta, entry.inline(), now, &mut names);
         self.stats.expired_fields += image.removed;
-        self.tell(entry.found().key, Event::FIELDS_EXPIRED);
+        self.tell_fields(entry.found().key, names);
         if image.is_empty {
             self.tell(entry.found().key, Event::DEL);
             return self.remove(entry);
@@ -87,16 +89,16 @@ pub(crate) fn sweep_fields(
     entry: &mut Sweeping<'_, Value>,
     now: Millis,
     volatile: &mut Volatile,
-    freed: &mut Vec<Garbage>,
+    (freed, names): (&mut Vec<Garbage>, &mut Names),
 ) -> Swept {
     if let Some(Value::Hash(tree)) = entry.outside_mut() {
-        let removed = tree.expire(now, FIELDS_AT_ONCE, freed);
+        let removed = tree.expire(now, FIELDS_AT_ONCE, (freed, names));
         volatile.count_hash(true, tree.is_timed());
         return Swept { removed, is_empty: tree.len() == 0, due: tree.due().unwrap_or(NO_DEADLINE) };
     }
     let found = entry.found();
     let meta = Meta(found.meta);
-    let image = Image::expired(meta, found.inline, now);
+    let image = Image::expired(meta, found.inline, now, names);
     if image.is_empty {
         return Swept { removed: image.removed, is_empty: true, due: NO_DEADLINE };
     }

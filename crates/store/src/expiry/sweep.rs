@@ -91,9 +91,10 @@ impl Dues<Value, Keys> for KeyDues<'_, '_> {
     }
 
     fn prune(&mut self, entry: &mut Sweeping<'_, Value>) -> (Fate, u64) {
-        let swept = sweep_fields(entry, self.clock, self.volatile, self.garbage);
+        let mut names = self.teller.wanted_names();
+        let swept = sweep_fields(entry, self.clock, self.volatile, (self.garbage, &mut names));
         self.stats.expired_fields += swept.removed;
-        self.teller.note(entry.found().key, Event::FIELDS_EXPIRED);
+        self.teller.note_fields(entry.found().key, names);
         self.is_emptied = swept.is_empty;
         self.earliest_field = self.earliest_field.min(swept.due);
         (if swept.is_empty { Fate::Goes } else { Fate::Stays(swept.due) }, swept.removed)

@@ -18,7 +18,6 @@
 //! shard's buffers.
 use crate::edit::{Collection, Edit, Start};
 use crate::entry::{Meta, Shape};
-use crate::event::Event;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::hash::field::{Kept, Mark};
@@ -261,16 +260,17 @@ impl<'v> HashMut<'v> {
             return;
         }
         let now = self.edit.rules.at.now;
+        let mut names = self.edit.site.context.wanted_names();
         let removed = match self.edit.tree_and_garbage() {
-            None => expire_image(self.draft_mut(), now),
+            None => expire_image(self.draft_mut(), now, &mut names),
             Some((tree, freed)) => match tree.due() {
-                Some(due) if due <= note_of(now) => tree.expire(now, EXPIRED_AT_ONCE, freed),
+                Some(due) if due <= note_of(now) => tree.expire(now, EXPIRED_AT_ONCE, (freed, &mut names)),
                 _ => 0,
             },
         };
         if removed > 0 {
             self.edit.site.context.stats.expired_fields += removed;
-            self.edit.site.tell(Event::FIELDS_EXPIRED);
+            self.edit.site.tell_fields(names);
             (self.edit.is_changed, self.edit.has_lost) = (true, true);
         }
     }

@@ -3,6 +3,7 @@
 use crate::entry::Shape;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NO_DEADLINE, due_of};
+use crate::field_names::Names;
 use crate::hash::field::{Kept, Mark};
 use crate::hash::name::HashName;
 use crate::hash::tree::{At, HashTree, Lifetime};
@@ -24,10 +25,16 @@ pub(crate) fn image_due(image: &[u8]) -> u64 {
     pairs::iter(image).map(due).min().unwrap_or(NO_DEADLINE)
 }
 
-/// Removes the fields of an image that are due, and returns how many.
-pub(crate) fn expire_image(image: &mut Vec<u8>, now: Millis) -> u64 {
+/// Removes the fields of an image that are due, and returns how many. Their names are added to `names`, if
+/// these are wanted.
+pub(crate) fn expire_image(image: &mut Vec<u8>, now: Millis, names: &mut Names) -> u64 {
     let mut removed = 0;
     while let Some(spot) = past_spot(image, now) {
+        if let Some(names) = names {
+            let mut name = Vec::new();
+            pairs::read(image, spot).field.append_to(&mut name);
+            names.push(name.into());
+        }
         pairs::remove(image, spot);
         removed += 1;
     }

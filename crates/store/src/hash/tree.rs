@@ -23,6 +23,7 @@ use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{DeadlineNotes, ITEMS_PER_TIDYING, due_of, is_needed, note_of};
 use crate::expiry::reaper::{Dues, Fate, Reaper};
 use crate::expiry::wheel::{Item as Waiting, Wheel};
+use crate::field_names::Names;
 use crate::halt::{Halt, Stage};
 use crate::hash::field::Kept;
 use crate::hash::name::HashName;
@@ -441,10 +442,15 @@ impl HashTree {
 
     /// Removes fields that are due, at most about `max`, and returns how many. [`HashTree::due`] tells
     /// whether there are more.
-    pub(crate) fn expire(&mut self, now: Millis, max: u64, freed: &mut Vec<Garbage>) -> u64 {
+    pub(crate) fn expire(
+        &mut self,
+        now: Millis,
+        max: u64,
+        (freed, names): (&mut Vec<Garbage>, &mut Names),
+    ) -> u64 {
         let HashTree { map, text_bytes, timed, .. } = self;
         let Some(Timed { wheel: Some(wheel), fields }) = timed.as_deref_mut() else { return 0 };
-        let dues = FieldDues { now, text_bytes, freed };
+        let dues = FieldDues { now, text_bytes, freed, names };
         let mut budget = max;
         let removed = Reaper::new(wheel, dues).run(map, now, &mut budget, LOOKS_PER_SWEEP);
         *fields -= removed;
@@ -525,6 +531,8 @@ struct FieldDues<'t> {
     now: Millis,
     text_bytes: &'t mut u64,
     freed: &'t mut Vec<Garbage>,
+    /// Takes the names of the fields that go, where somebody wants them.
+    names: &'t mut Names,
 }
 
 impl Dues<Vec<u8>, Fields> for FieldDues<'_> {
@@ -533,7 +541,13 @@ impl Dues<Vec<u8>, Fields> for FieldDues<'_> {
         if !kept.deadline.is_past(self.now) {
             return Fate::Stays(due_of(kept.deadline));
         }
-        *self.text_bytes -= (field_of(found.meta, found.key).len() + kept.value.len()) as u64;
+        let field = field_of(found.meta, found.key);
+        *self.text_bytes -= (field.len() + kept.value.len()) as u64;
+        if let Some(names) = self.names {
+            let mut name = Vec::new();
+            field.append_to(&mut name);
+            names.push(name.into());
+        }
         Fate::Goes
     }
 

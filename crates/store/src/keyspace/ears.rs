@@ -9,6 +9,7 @@
 //! Several keys share a bit, so a listener may be told of a key that nobody listens to, and looks it up in
 //! vain. The bits change under the shard's lock alone, so no change that follows is missed.
 use crate::event::{Classes, Event, Listener, Told};
+use crate::field_names::Names;
 use crate::keyspace::shard::{Db, Shard};
 use crate::{Key, Keyspace, View};
 use base::hash::Hash;
@@ -20,6 +21,8 @@ pub(crate) struct Listening {
     classes: AtomicU32,
     /// Every change of every key is told.
     hears_changes: AtomicBool,
+    /// Every key and field that goes by itself is told: somebody records changes.
+    records: AtomicBool,
     /// How many ears are open.
     open: AtomicU64,
     listener: Option<Box<dyn Listener>>,
@@ -106,6 +109,19 @@ impl Keyspace {
         }
     }
 
+    /// From here on it is told whatever goes by itself, because it has expired or is evicted, or no longer.
+    /// What commands change is not told because of this. The caller makes sure that nobody else works on the
+    /// keyspace.
+    pub fn record(&self, is_on: bool) {
+        self.listening.records.store(is_on, Relaxed);
+    }
+
+    /// What [`Keyspace::record`] was last told.
+    #[inline]
+    pub(crate) fn records(&self) -> bool {
+        self.listening.records.load(Relaxed)
+    }
+
     /// The name of any key with this hash, in any database. Locks its shard.
     pub fn name_of(&self, hash: Hash) -> Option<Box<[u8]>> {
         let shard = self.shard_of(hash);
@@ -148,7 +164,7 @@ impl Keyspace {
 
     /// Whether anybody listens to anything.
     pub(crate) fn hears_anything(&self) -> bool {
-        let is_on = self.listening.hears_changes.load(Relaxed);
+        let is_on = self.listening.hears_changes.load(Relaxed) || self.records();
         is_on || self.classes() != Classes::NONE || self.listening.open.load(Relaxed) > 0
     }
 
@@ -265,7 +281,7 @@ impl Keyspace {
     /// An event of a key of a view.
     pub(crate) fn told(&self, key: &Key<'_>, event: Event) -> Told {
         let shard = self.shard_number(key.hash) as u32;
-        Told { db: key.db(), shard, key: key.bytes().into(), event }
+        Told { db: key.db(), shard, key: key.bytes().into(), event, fields: Vec::new() }
     }
 }
 
@@ -282,7 +298,7 @@ pub(crate) struct Teller<'k> {
 impl<'k> Teller<'k> {
     /// For a shard that is locked.
     pub(crate) fn new(keyspace: &'k Keyspace, shard: &Shard) -> Teller<'k> {
-        let keyspace = Some(keyspace).filter(|_| shard.ears.hears_any());
+        let keyspace = Some(keyspace).filter(|_| shard.ears.hears_any() || keyspace.records());
         Teller { keyspace, shard: shard.index, db: 0, told: Vec::new() }
     }
 
@@ -296,7 +312,20 @@ impl<'k> Teller<'k> {
     pub(crate) fn note(&mut self, key: &[u8], event: Event) {
         if self.keyspace.is_some() {
             let (db, shard) = (self.db, self.shard);
-            self.told.push(Told { db, shard, key: key.into(), event });
+            self.told.push(Told { db, shard, key: key.into(), event, fields: Vec::new() });
+        }
+    }
+
+    /// Room for the names of fields that expire, if somebody wants them.
+    pub(crate) fn wanted_names(&self) -> Names {
+        self.keyspace.is_some_and(Keyspace::records).then(Vec::new)
+    }
+
+    /// Fields of a hash have expired.
+    pub(crate) fn note_fields(&mut self, key: &[u8], names: Names) {
+        self.note(key, Event::FIELDS_EXPIRED);
+        if let (Some(told), Some(names)) = (self.told.last_mut(), names) {
+            told.fields = names;
         }
     }
 

@@ -12,6 +12,7 @@ use crate::eviction::uses::{Touch, Uses};
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::NO_DEADLINE;
 use crate::expiry::timer::Timer;
+use crate::field_names::Names;
 use crate::hash::due::fields_due;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::locked::Locked;
@@ -187,6 +188,8 @@ struct Rest {
     overdue: Vec<Overdue>,
     /// What happened to keys that somebody listens to, in order.
     told: Vec<Told>,
+    /// How many of these [`View::unrecorded`] has shown.
+    recorded: usize,
 }
 
 impl Aside {
@@ -324,7 +327,7 @@ impl EditContext<'_> {
     }
 
     fn told(&self, key: &[u8], event: Event) -> Told {
-        Told { db: self.db, shard: self.shard, key: key.into(), event }
+        Told { db: self.db, shard: self.shard, key: key.into(), event, fields: Vec::new() }
     }
 
     /// A key has come to be. It is told with the next event of the command.
@@ -347,6 +350,21 @@ impl EditContext<'_> {
         if self.keyspace.hears_anything() {
             let told = self.told(key, event);
             self.aside.tell(told);
+        }
+    }
+
+    /// Room for the names of fields that expire, if somebody wants them.
+    #[inline]
+    pub(crate) fn wanted_names(&self) -> Names {
+        self.keyspace.records().then(Vec::new)
+    }
+
+    /// Tells that fields of a hash have expired.
+    #[cold]
+    pub(crate) fn tell_fields(&mut self, key: &[u8], names: Names) {
+        if self.keyspace.hears_anything() {
+            let told = self.told(key, Event::FIELDS_EXPIRED);
+            self.aside.tell(Told { fields: names.unwrap_or_default(), ..told });
         }
     }
 
@@ -609,6 +627,15 @@ impl<'k> View<'k> {
         self.is_overdue(&Key::new(name, hash, self.guards.position(self.keyspace.shard_number(hash)), db))
     }
 
+    /// The deadline of a key whose shard the view holds, whether it has passed or not; None where there is no
+    /// such key.
+    pub fn deadline_now(&self, db: u16, name: &[u8]) -> Option<Deadline> {
+        let hash = self.keyspace.hash(name);
+        let guard = self.guards.position(self.keyspace.shard_number(hash));
+        let found = self.peek(&Key::new(name, hash, guard, db))?;
+        Some(Meta(found.meta).deadline(found.inline))
+    }
+
     /// The type of the value; None where there is no such key.
     pub fn kind(&mut self, key: &Key<'_>) -> Option<Kind> {
         self.look(key).as_ref().map(kind)
@@ -744,13 +771,36 @@ impl<'k> View<'k> {
         std::mem::take(&mut self.aside.garbage)
     }
 
+    /// What has happened to keys since this was called last, for whoever records changes.
+    #[cold]
+    pub fn unrecorded(&mut self) -> &[Told] {
+        let Some(rest) = &mut self.aside.rest else { return &[] };
+        &rest.told[std::mem::replace(&mut rest.recorded, rest.told.len())..]
+    }
+
+    /// Removes the keys and the fields of hashes that lookups found past their deadlines.
+    #[cold]
+    pub fn remove_overdue(&mut self) {
+        if let Some(rest) = &mut self.aside.rest {
+            let overdue = std::mem::take(&mut rest.overdue);
+            self.bury(overdue);
+        }
+    }
+
+    /// How many changes have been counted in the shards that the view holds: what grows while a command runs
+    /// is what it has changed.
+    pub fn changes(&self) -> u64 {
+        match &self.guards {
+            Guards::One(shard) => shard.stats.dirty,
+            Guards::Many(shards) => shards.iter().map(|shard| shard.stats.dirty).sum(),
+        }
+    }
+
     /// Removes the keys that lookups found past their deadline, and returns what has happened to keys that
     /// somebody listens to: the caller tells the listener before it lets the view go.
     #[cold]
     pub fn take_told(&mut self) -> Vec<Told> {
-        let Some(rest) = &mut self.aside.rest else { return Vec::new() };
-        let overdue = std::mem::take(&mut rest.overdue);
-        self.bury(overdue);
+        self.remove_overdue();
         self.aside.rest.take().map_or_else(Vec::new, |rest| rest.told)
     }
 

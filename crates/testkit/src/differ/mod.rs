@@ -10,6 +10,7 @@
 //! reason.
 //!
 //! `events` plays the same streams and compares what keyspace notifications tell of them.
+//! `journal` compares what the servers write of the streams into their journals.
 //! `talk` has streams of another kind, in which several connections meet: transactions, clients that wait,
 //! subscribers. `users` compares rules of users, and what these may do.
 //!
@@ -20,6 +21,7 @@ mod events;
 mod exceptions;
 mod excluded;
 mod focus;
+pub mod journal;
 mod play;
 pub mod raw;
 mod report;

@@ -164,6 +164,7 @@ impl<'s> Executor<'s> {
             return answer_null(session, reply);
         }
         begin(session, queue, reply);
+        self.recorder.open();
         let mut left = Left::default();
         let mut tokens = Vec::new();
         let mut keys = &plan.keys[..];
@@ -171,7 +172,10 @@ impl<'s> Executor<'s> {
             let (row, args) = (self.server.registry.row(queued.row), queued.args);
             let mine = keys.split_off(..step.keys_end - (plan.keys.len() - keys.len()));
             self.run_step(session, row, args, reply, |this, session, reply| match step.handler {
-                Handler::Server(run) => this.run_on_server(session, run, args, reply),
+                Handler::Server(run) => {
+                    this.tell_replicas(session.db, row, &args);
+                    this.run_on_server(session, run, args, reply)
+                }
                 Handler::Data(run) => {
                     tokens.clear();
                     let mine = mine.unwrap_or_default().iter();
@@ -181,6 +185,7 @@ impl<'s> Executor<'s> {
                 }
             });
         }
+        self.recorder.close(&self.server.journal);
         self.let_go_of_queue(view, left);
     }
 
@@ -207,11 +212,8 @@ impl<'s> Executor<'s> {
     ) -> Done {
         view.begin_anew();
         self.prepare(view, row, keys);
-        let mut call = Call::new(view, args, keys, reply);
-        let done = run(&mut call);
-        if done.is_ok() {
-            call.give_up_waiting();
-        }
+        let db = keys.first().map_or(0, Key::db);
+        let done = self.run_call(db, view, run, (args, keys, reply), |call| call.give_up_waiting());
         if view.has_garbage() {
             cold_path();
             let (told, events) = (view.take_told(), &self.server.key_events);
@@ -233,6 +235,7 @@ impl<'s> Executor<'s> {
             return answer_null(session, reply);
         }
         begin(session, queue, reply);
+        self.recorder.open();
         for Queued { row, hash, args } in queue.iter() {
             let row = self.server.registry.row(row);
             let request = Request { row: Some(row), hash, args };
@@ -240,6 +243,7 @@ impl<'s> Executor<'s> {
                 this.run(session, row, &request, reply)
             });
         }
+        self.recorder.close(&self.server.journal);
     }
 
     /// Runs one request and counts it, with its error if it makes one.

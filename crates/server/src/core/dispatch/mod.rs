@@ -17,6 +17,8 @@
 //! Checks that only a session in some mode needs are in `admission`.
 mod admission;
 mod exec;
+mod memory;
+mod record;
 mod remember;
 mod serve;
 
@@ -31,6 +33,7 @@ use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
 use crate::core::permission;
 use crate::core::queue;
+use crate::core::recorder::Recorder;
 use crate::core::refusal::{Refusal, append_error};
 use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
@@ -48,6 +51,7 @@ use base::random::Random;
 use command::{Call, DataRun, Done, Flags, Scope, WholeCall};
 use exec::Plan;
 use net::{Meter, Scale, Tick};
+use record::Says;
 use remember::Reader;
 use resp::{Args, Reply};
 use std::hint::cold_path;
@@ -109,6 +113,8 @@ pub(crate) struct Executor<'s> {
     bounds: Bounds,
     /// How many bytes of replies may be made for a client.
     output_bound: OutputBound,
+    /// What the commands write into the journal.
+    recorder: Recorder,
     /// What clients that watch with MONITOR are to be shown of this batch.
     feed: Feed,
     /// Whether keys that the connection which is served looks at count as used (CLIENT NO-TOUCH).
@@ -176,6 +182,7 @@ impl<'s> Executor<'s> {
             mailboxes: &server.mailboxes,
             bounds: Bounds::of(&config, &meter),
             output_bound: OutputBound::of(&config),
+            recorder: Recorder::default(),
             feed: Feed::default(),
             leaves_trace: true,
             listens: false,
@@ -277,6 +284,7 @@ impl<'s> Executor<'s> {
         self.config = self.server.config();
         self.config_version = version;
         self.memory_limit.obey(&self.config);
+        self.server.journal.obey(&self.config);
         self.bounds = Bounds::of(&self.config, &self.meter);
         self.output_bound = OutputBound::of(&self.config);
         self.tracked = tracked(&self.config, &self.meter);
@@ -289,6 +297,7 @@ impl<'s> Executor<'s> {
     /// command alone.
     pub(crate) fn begin(&mut self) {
         self.inside = Some(self.server.gates.enter(self.worker));
+        self.recorder.look(&self.server.journal);
         // The requests that are about to run have arrived before this, so none was sent after a change of
         // users that is missed here.
         self.refresh_users();
@@ -330,6 +339,7 @@ impl<'s> Executor<'s> {
             cold_path();
             self.settle();
         }
+        self.recorder.publish(&self.server.journal, self.worker);
         self.inside = None;
         if !self.feed.is_empty() {
             self.feed.send(self.server);
@@ -403,7 +413,9 @@ impl<'s> Executor<'s> {
         let is_congested = self.mailboxes.is_congested();
         let is_refusing = self.server.persistence.refusing() != persistence::NOTHING;
         let may_be_long = self.request_bytes > self.element_bytes_max;
-        self.is_guarded = self.memory_limit.is_set() || may_be_long || is_congested || is_refusing;
+        let is_crowded = self.recorder.is_on() && self.server.journal.is_crowded();
+        self.is_guarded =
+            self.memory_limit.is_set() || may_be_long || is_congested || is_refusing || is_crowded;
     }
 
     /// How many ticks have passed since the last call of this function or of `start_turn`.
@@ -509,6 +521,9 @@ impl<'s> Executor<'s> {
         if self.mailboxes.is_congested() && self.adds_mail(session, row, is_exec) {
             return Err(Hindrance::Overload);
         }
+        if self.must_wait_for_readers(session, row, is_exec) {
+            return Err(Hindrance::Overload);
+        }
         if !self.memory_limit.is_set() {
             return Ok(());
         }
@@ -591,61 +606,6 @@ impl<'s> Executor<'s> {
         self.server.command_log.note(&self.config.command_log, row, &call, &session.record, time_s);
     }
 
-    /// Whether there is memory for what this request may add, after keys were evicted if need be. A request
-    /// adds about as many bytes as its arguments have.
-    #[inline(never)]
-    fn room_for(&mut self, db: u16, request: &Request<'_, '_>) -> Room {
-        let coming_bytes = request.args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
-        self.room_for_bytes(coming_bytes, request.hash.map(|hash| (db, hash)))
-    }
-
-    /// Whether there is memory for so many bytes; `beside` is where keys may go for it first.
-    #[inline]
-    fn room_for_bytes(&mut self, coming_bytes: u64, beside: Option<(u16, Hash)>) -> Room {
-        if !self.memory_limit.is_due(coming_bytes)
-            || self.memory_limit.make_room_beside(self.now.wall, coming_bytes, beside)
-        {
-            return Room::Enough;
-        }
-        self.evict(coming_bytes)
-    }
-
-    /// Evicts until there is room for so many bytes, and tells the latency monitor how long that took.
-    fn evict(&mut self, coming_bytes: u64) -> Room {
-        let start = self.meter.read();
-        let room = self.memory_limit.make_room(self.now.wall, coming_bytes);
-        let time_ns = self.meter.ns(self.meter.read().since(start));
-        self.server.latency.note(&self.config, latency::EVICTION_CYCLE, time_ns, self.now.wall.0 / 1000);
-        room
-    }
-
-    /// Has the keyspace age its records of when keys were used, for LRU and LFU; the first worker calls this
-    /// ten times a second.
-    pub(crate) fn tend_uses(&mut self) {
-        self.begin();
-        self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
-        self.end();
-    }
-
-    /// Between batches: evicts for a moment where memory is over its limit. Returns whether there is more to
-    /// do.
-    pub(crate) fn relieve(&mut self, look: Look) -> bool {
-        if !self.memory_limit.is_set() || (look == Look::WhenDue && !self.memory_limit.is_due(0)) {
-            return false;
-        }
-        if self.server.persistence.is_loading() {
-            return false;
-        }
-        self.begin();
-        // While CLIENT PAUSE holds writes back no key is evicted.
-        let room = match self.held {
-            Held::Nothing => self.evict(0),
-            Held::Writes | Held::Everything => Room::Enough,
-        };
-        self.end();
-        room == Room::Later
-    }
-
     /// Answers with the refusal's error and counts it. EXEC will run none of a transaction of which a request
     /// was refused; one whose EXEC is refused is given up.
     #[cold]
@@ -683,6 +643,7 @@ impl<'s> Executor<'s> {
     ) -> Done {
         if let Run::Data(DataRun::Keys(run)) = row.run
             && let (Some(key), Some(hash)) = (row.only_key(&request.args), request.hash)
+            && !self.recorder.is_on()
         {
             return self.run_on_key(session.db, row, run, (key, hash), (request.args, reply));
         }
@@ -704,19 +665,19 @@ impl<'s> Executor<'s> {
             Run::Data(DataRun::Blocking(run)) => self.run_blocking(session, row, run, request, reply),
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => {
-                self.alone(|this| this.run_on_all(db, run, args, reply))
+                self.alone(|this| this.run_on_all_recorded(db, row, (run, Says::Always), (args, reply)))
             }
             Run::Data(DataRun::KeysOrAll(ways))
                 if let Err(error) = permission::check_options(session, row, ways, &args) =>
             {
                 Err(error)
             }
-            Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => {
-                self.alone(|this| this.run_on_all(db, ways.all, args, reply))
-            }
+            Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => self
+                .alone(|this| this.run_on_all_recorded(db, row, (ways.all, Says::IfChanged), (args, reply))),
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys, request, reply),
             Run::Server(ServerRun::Queue) => self.exec(session, reply),
             Run::Server(ServerRun::Anywhere(run) | ServerRun::Shared(run)) => {
+                self.tell_replicas(db, row, &args);
                 self.run_on_server(session, run, args, reply)
             }
             Run::Server(ServerRun::Outside(run)) => {
@@ -777,7 +738,7 @@ impl<'s> Executor<'s> {
         });
         let (mut view, keys) = keyspace.lock(db, self.now.wall, settings, names);
         self.prepare(&mut view, row, &keys);
-        let done = run(&mut Call::new(&mut view, *args, &keys, reply));
+        let done = self.run_call(db, &mut view, run, (*args, &keys, reply), |_| ());
         self.let_go(view);
         done
     }
@@ -869,7 +830,9 @@ impl<'s> Executor<'s> {
         self.end();
         let all = self.server.gates.enter_alone();
         self.is_alone = true;
+        self.recorder.look(&self.server.journal);
         let result = work(self);
+        self.recorder.publish(&self.server.journal, self.worker);
         self.is_alone = false;
         drop(all);
         self.begin();

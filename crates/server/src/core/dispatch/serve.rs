@@ -70,12 +70,14 @@ impl<'s> Executor<'s> {
         let names = names.map(|name| (name, keyspace.hash(name)));
         let (mut view, keys) = keyspace.lock(session.db, self.now.wall, settings, names);
         self.prepare(&mut view, row, &keys);
-        let mut call = Call::new(&mut view, args, &keys, reply);
-        let done = run(&mut call);
-        if session.modes.has(Modes::EXECUTING) {
-            call.give_up_waiting();
-        }
-        let wait = call.wait.take();
+        let mut wait = None;
+        let is_executing = session.modes.has(Modes::EXECUTING);
+        let done = self.run_call(session.db, &mut view, run, (args, &keys, reply), |call| {
+            if is_executing {
+                call.give_up_waiting();
+            }
+            wait = call.wait.take();
+        });
         if let (Some(wait), Ok(())) = (wait, &done) {
             self.wait_for_keys(session, row, (&mut view, &keys), (request, reply.protocol), &wait);
         }
@@ -155,6 +157,9 @@ impl<'s> Executor<'s> {
                 Tried::All(_) | Tried::Enough => {}
             }
         }
+        if self.recorder.is_on() && view.has_garbage() {
+            self.recorder.note_gone(&self.server.journal, &mut view);
+        }
         let rest = view.take_told();
         events.hear(&rest, None);
         told.extend(rest);
@@ -226,9 +231,11 @@ impl<'s> Executor<'s> {
         let mut reply = Reply::new(waiter.protocol);
         view.begin_anew();
         self.prepare_anew(view, row, &keys, &waiter.record);
-        let mut call = Call::new(view, waiter.args(), &keys, &mut reply);
-        let done = run(&mut call);
-        if done.is_ok() && call.wait.is_some() {
+        let mut waits = false;
+        let done = self.run_call(waiter.db, view, run, (waiter.args(), &keys, &mut reply), |call| {
+            waits = call.wait.is_some();
+        });
+        if waits {
             return Outcome::Waits;
         }
         if let Err(error) = done {

@@ -1,0 +1,64 @@
+//! Room for what commands are about to add, by `maxmemory`, and what keeps eviction going between them
+//! (`core/memory_limit.rs`).
+use super::{Executor, Look, Request};
+use crate::core::memory_limit::Room;
+use crate::state::latency;
+use crate::state::pause::Held;
+use base::hash::Hash;
+
+impl Executor<'_> {
+    /// Whether there is memory for what this request may add, after keys were evicted if need be. A request
+    /// adds about as many bytes as its arguments have.
+    #[inline(never)]
+    pub(super) fn room_for(&mut self, db: u16, request: &Request<'_, '_>) -> Room {
+        let coming_bytes = request.args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
+        self.room_for_bytes(coming_bytes, request.hash.map(|hash| (db, hash)))
+    }
+
+    /// Whether there is memory for so many bytes; `beside` is where keys may go for it first.
+    #[inline]
+    pub(super) fn room_for_bytes(&mut self, coming_bytes: u64, beside: Option<(u16, Hash)>) -> Room {
+        if !self.memory_limit.is_due(coming_bytes)
+            || self.memory_limit.make_room_beside(self.now.wall, coming_bytes, beside)
+        {
+            return Room::Enough;
+        }
+        self.evict(coming_bytes)
+    }
+
+    /// Evicts until there is room for so many bytes, and tells the latency monitor how long that took.
+    fn evict(&mut self, coming_bytes: u64) -> Room {
+        let start = self.meter.read();
+        let room = self.memory_limit.make_room(self.now.wall, coming_bytes);
+        let time_ns = self.meter.ns(self.meter.read().since(start));
+        self.server.latency.note(&self.config, latency::EVICTION_CYCLE, time_ns, self.now.wall.0 / 1000);
+        room
+    }
+
+    /// Has the keyspace age its records of when keys were used, for LRU and LFU; the first worker calls this
+    /// ten times a second.
+    pub(crate) fn tend_uses(&mut self) {
+        self.begin();
+        self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
+        self.end();
+    }
+
+    /// Between batches: evicts for a moment where memory is over its limit. Returns whether there is more to
+    /// do.
+    pub(crate) fn relieve(&mut self, look: Look) -> bool {
+        if !self.memory_limit.is_set() || (look == Look::WhenDue && !self.memory_limit.is_due(0)) {
+            return false;
+        }
+        if self.server.persistence.is_loading() {
+            return false;
+        }
+        self.begin();
+        // While CLIENT PAUSE holds writes back no key is evicted.
+        let room = match self.held {
+            Held::Nothing => self.evict(0),
+            Held::Writes | Held::Everything => Room::Enough,
+        };
+        self.end();
+        room == Room::Later
+    }
+}

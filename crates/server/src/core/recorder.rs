@@ -1,0 +1,182 @@
+//! What one worker writes into the journal: the effects of the commands that it runs, each under the next
+//! number, while the shards of the command's keys are locked.
+//!
+//! ```text
+//! begin -- how many changes have been counted in the shards? --- the command runs, says what it does
+//!       -- end: keys that had expired, then what the command said, or its request if it has changed anything
+//!       -- number, unless a transaction is open ---> the worker's buffer --- end of the batch ---> published
+//! ```
+//!
+//! On the path of every request: where nobody reads the journal, a test of one byte, and nothing else.
+use crate::state::journal::{Journal, tell_gone};
+use command::Effects;
+use resp::Args;
+use std::cell::{Cell, RefCell, RefMut};
+use std::hint::cold_path;
+use store::{Deadline, Event, Told, View};
+
+/// See the file's opener.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    is_on: Cell<bool>,
+    /// A transaction is open: what its requests do gets one number when it ends.
+    is_open: Cell<bool>,
+    notes: RefCell<Notes>,
+}
+
+#[derive(Default)]
+struct Notes {
+    effects: Effects,
+    /// Records that are not published yet.
+    records: Vec<u8>,
+}
+
+/// The recording of one command.
+pub(crate) struct Recording<'r> {
+    notes: RefMut<'r, Notes>,
+    changes_before: u64,
+    mark: usize,
+}
+
+impl Recording<'_> {
+    /// Where the command says what it does.
+    #[inline]
+    pub(crate) fn effects(&mut self) -> &mut Effects {
+        &mut self.notes.effects
+    }
+}
+
+impl Recorder {
+    /// Looks whether anybody reads, when a batch begins.
+    #[inline]
+    pub(crate) fn look(&self, journal: &Journal) {
+        self.is_on.set(journal.is_on());
+    }
+
+    /// Whether anybody reads.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.get()
+    }
+
+    /// A command on this database is about to run; None where nobody reads.
+    #[inline]
+    pub(crate) fn begin(&self, journal: &Journal, db: u16, view: &View<'_>) -> Option<Recording<'_>> {
+        if !self.is_on() {
+            return None;
+        }
+        cold_path();
+        Some(self.begin_counted(journal, db, view.changes()))
+    }
+
+    /// The same for a command that is not given a view; `changes` is what has been counted so far.
+    pub(crate) fn begin_counted(&self, journal: &Journal, db: u16, changes: u64) -> Recording<'_> {
+        let mut notes = self.notes.borrow_mut();
+        notes.effects.begin(db, journal.words());
+        let mark = notes.effects.group.mark();
+        Recording { notes, changes_before: changes, mark }
+    }
+
+    /// The command has run, and the view holds its shards still.
+    #[cold]
+    pub(crate) fn end(
+        &self,
+        mut recording: Recording<'_>,
+        journal: &Journal,
+        view: &mut View<'_>,
+        args: &Args<'_>,
+    ) {
+        let Notes { effects, .. } = &mut *recording.notes;
+        if view.changes() != recording.changes_before {
+            effects.end(args.iter_from(0));
+        }
+        if view.has_garbage() {
+            tell_what_went(effects, recording.mark, journal, view);
+        }
+        self.finish(recording.notes, journal);
+    }
+
+    /// The same for a command on the whole keyspace, which runs alone.
+    pub(crate) fn end_said(
+        &self,
+        mut recording: Recording<'_>,
+        journal: &Journal,
+        is_said: bool,
+        args: &Args<'_>,
+    ) {
+        if is_said {
+            recording.notes.effects.end(args.iter_from(0));
+        }
+        self.finish(recording.notes, journal);
+    }
+
+    /// A request changes no data, and is to reach replicas all the same.
+    pub(crate) fn tell_replicas(&self, journal: &Journal, db: u16, args: &Args<'_>) {
+        let mut recording = self.begin_counted(journal, db, 0);
+        recording.notes.effects.tell_replicas(args.iter_from(0));
+        self.finish(recording.notes, journal);
+    }
+
+    /// Keys were found past their deadlines while the view looked for something to do.
+    #[cold]
+    pub(crate) fn note_gone(&self, journal: &Journal, view: &mut View<'_>) {
+        let mut notes = self.notes.borrow_mut();
+        let mark = notes.effects.group.mark();
+        tell_what_went(&mut notes.effects, mark, journal, view);
+        self.finish(notes, journal);
+    }
+
+    /// A transaction begins: all that is recorded until [`Recorder::close`] gets one number.
+    pub(crate) fn open(&self) {
+        self.is_open.set(true);
+    }
+
+    /// The transaction has ended, and its shards are locked still.
+    pub(crate) fn close(&self, journal: &Journal) {
+        self.is_open.set(false);
+        if self.is_on() {
+            self.finish(self.notes.borrow_mut(), journal);
+        }
+    }
+
+    /// Numbers what was recorded, unless a transaction goes on.
+    fn finish(&self, mut notes: RefMut<'_, Notes>, journal: &Journal) {
+        let Notes { effects, records } = &mut *notes;
+        if !self.is_open.get() && !effects.group.is_empty() {
+            effects.group.finish(journal.take_number(), records);
+        }
+    }
+
+    /// The batch has ended: its records are published in this worker's lane.
+    #[inline]
+    pub(crate) fn publish(&self, journal: &Journal, worker: usize) {
+        if self.is_on() {
+            cold_path();
+            let records = std::mem::take(&mut self.notes.borrow_mut().records);
+            if !records.is_empty() {
+                journal.publish(worker, records);
+            }
+        }
+    }
+}
+
+/// Adds what has gone by itself while a command ran: before what the command did, if it was found then; after
+/// it, if it is only removed now.
+fn tell_what_went(effects: &mut Effects, mark: usize, journal: &Journal, view: &mut View<'_>) {
+    let words = journal.words();
+    let is_hash = |told: &&Told| told.event == Event::FIELDS_EXPIRED;
+    let mut before = Effects::default();
+    let found = view.unrecorded();
+    found.iter().for_each(|told| tell_gone(&mut before, told, words));
+    // A hash whose fields have all expired is gone for whoever reads the journal, and with it its deadline.
+    let hashes: Vec<Told> = found.iter().filter(is_hash).cloned().collect();
+    effects.group.put_before(mark, &before.group);
+    for Told { db, key, .. } in &hashes {
+        if let Some(Deadline::At(at)) = view.deadline_now(*db, key) {
+            effects.begin(*db, words);
+            effects.tell_deadline(key, at);
+        }
+    }
+    view.remove_overdue();
+    view.unrecorded().iter().for_each(|told| tell_gone(effects, told, words));
+}

@@ -1,0 +1,311 @@
+//! The journal of this server: who writes into it, and who reads (`disk::journal`).
+//!
+//! ```text
+//! a worker   takes a number while its shards are locked, and writes the record into a buffer of its own
+//!            (`core/recorder.rs`); at the end of its batch it publishes the buffer into its lane
+//! anybody    who removes keys by itself (expiry, eviction) writes into one more lane, at once
+//! a thread   (`service/journal.rs`) puts the records in order and hands them to the readers
+//! ```
+//!
+//! Whether anybody reads changes only while all gates are held, so each worker looks once a batch. Readers
+//! that fall behind, because of a disk or a network, hold writers back: from so many bytes on that are
+//! published and not read, commands that write wait until half of that is read. Those that only read do not.
+use crate::state::config::Config;
+use crate::state::gate::Alone;
+use command::{Effects, Words};
+use disk::journal::{Merge, Reader};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use store::{Event, Keyspace, Told};
+
+/// From so many bytes on that nobody has read, writers wait.
+const CROWD_BYTES: usize = 32 << 20;
+/// After something has come the thread waits so long before it looks again, unless much comes or somebody is
+/// in a hurry: one wake-up is for many batches.
+const PAUSE: Duration = Duration::from_millis(1);
+/// So many bytes end that pause.
+const MUCH_BYTES: usize = 1 << 20;
+
+/// See the file's opener.
+pub(crate) struct Journal {
+    is_on: AtomicBool,
+    next: Number,
+    /// One for each worker, and the last for everybody else.
+    lanes: Box<[Lane]>,
+    /// Bytes that are published and not read.
+    waiting_bytes: AtomicUsize,
+    is_crowded: AtomicBool,
+    /// How removals read: a bit for each word of `command::Words`.
+    words: AtomicU8,
+    desk: Mutex<Desk>,
+    bell: Bell,
+    is_ending: AtomicBool,
+    pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The number of the next record, on cache lines of its own: all workers write it.
+#[repr(align(128))]
+#[derive(Default)]
+struct Number(AtomicU64);
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Lane(Mutex<Vec<Vec<u8>>>);
+
+/// Those who read, and what waits for its turn.
+struct Desk {
+    merge: Merge,
+    readers: Vec<Reading>,
+    next_id: u64,
+}
+
+struct Reading {
+    id: u64,
+    /// The first record that it reads.
+    from: u64,
+    reader: Box<dyn Reader>,
+}
+
+/// Wakes the thread.
+#[derive(Default)]
+struct Bell {
+    /// The thread sleeps until somebody publishes.
+    is_asleep: AtomicBool,
+    lock: Mutex<()>,
+    rung: Condvar,
+}
+
+impl Journal {
+    /// Nobody reads yet.
+    pub(crate) fn new(workers: usize, config: &Config) -> Arc<Journal> {
+        let journal = Journal {
+            is_on: AtomicBool::new(false),
+            next: Number::default(),
+            lanes: (0..=workers).map(|_| Lane::default()).collect(),
+            waiting_bytes: AtomicUsize::new(0),
+            is_crowded: AtomicBool::new(false),
+            words: AtomicU8::new(0),
+            desk: Mutex::new(Desk { merge: Merge::new(workers + 1, 0), readers: Vec::new(), next_id: 0 }),
+            bell: Bell::default(),
+            is_ending: AtomicBool::new(false),
+            thread: Mutex::default(),
+        };
+        journal.obey(config);
+        Arc::new(journal)
+    }
+
+    /// Whether anybody reads. It changes only while all gates are held.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Relaxed)
+    }
+
+    /// Takes the next number, for a record that is about to be written. The caller holds the shards of what
+    /// the record changes, or all gates, and publishes the record when its batch has ended.
+    #[inline]
+    pub(crate) fn take_number(&self) -> u64 {
+        self.next.0.fetch_add(1, Relaxed)
+    }
+
+    /// The number of the record that will be written next. With all gates held and nothing open it stands for
+    /// an instant: all records below it are published, what they tell is in the data, and nothing else is.
+    pub(crate) fn position(&self, _: &Alone<'_>) -> u64 {
+        self.next.0.load(Relaxed)
+    }
+
+    /// Whether commands that write have to wait for readers.
+    #[inline]
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_crowded.load(Relaxed)
+    }
+
+    /// How many bytes wait to be read.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes.load(Relaxed)
+    }
+
+    /// Removals read as these settings say.
+    pub(crate) fn obey(&self, config: &Config) {
+        let bit = |is_on: bool, at: u8| u8::from(is_on) << at;
+        let words = bit(config.lazyfree_expire, 0)
+            | bit(config.lazyfree_eviction, 1)
+            | bit(config.lazyfree_server_del, 2);
+        self.words.store(words, Relaxed);
+    }
+
+    /// How removals read.
+    pub(crate) fn words(&self) -> Words {
+        let words = self.words.load(Relaxed);
+        let is_on = |at: u8| words >> at & 1 != 0;
+        Words { expires_lazily: is_on(0), evicts_lazily: is_on(1), deletes_lazily: is_on(2) }
+    }
+
+    /// A worker's records, whose numbers are greater than those that it published before.
+    pub(crate) fn publish(&self, lane: usize, records: Vec<u8>) {
+        self.note_waiting(records.len());
+        self.lanes[lane].lock().push(records);
+        self.ring_if_asleep();
+    }
+
+    /// Keys have gone by themselves, whose shards the caller holds.
+    pub(crate) fn record_gone(&self, told: &[Told]) {
+        let words = self.words();
+        let mut lane = self.lanes[self.lanes.len() - 1].lock();
+        let (mut effects, mut records) = (Effects::default(), Vec::new());
+        for told in told {
+            tell_gone(&mut effects, told, words);
+            if !effects.group.is_empty() {
+                // Under the lane's lock, so that its numbers ascend.
+                effects.group.finish(self.take_number(), &mut records);
+            }
+        }
+        if !records.is_empty() {
+            self.note_waiting(records.len());
+            lane.push(records);
+            drop(lane);
+            self.ring_if_asleep();
+        }
+    }
+
+    fn note_waiting(&self, bytes: usize) {
+        let waiting = self.waiting_bytes.fetch_add(bytes, Relaxed) + bytes;
+        if waiting >= CROWD_BYTES {
+            self.is_crowded.store(true, Relaxed);
+        }
+        if waiting >= MUCH_BYTES && waiting - bytes < MUCH_BYTES {
+            self.ring();
+        }
+    }
+
+    fn ring_if_asleep(&self) {
+        // The record was pushed under its lane's lock before; whoever falls asleep looks at the lanes after
+        // it has said so.
+        std::sync::atomic::fence(SeqCst);
+        if self.bell.is_asleep.load(Relaxed) && self.bell.is_asleep.swap(false, AcqRel) {
+            self.ring();
+        }
+    }
+
+    fn ring(&self) {
+        drop(self.bell.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        self.bell.rung.notify_one();
+    }
+
+    /// This reader gets all records from here on. Returns its id.
+    pub(crate) fn attach(&self, _: &Alone<'_>, keyspace: &Keyspace, reader: Box<dyn Reader>) -> u64 {
+        let mut desk = self.desk();
+        let from = self.next.0.load(Relaxed);
+        if !self.is_on() {
+            desk.merge = Merge::new(self.lanes.len(), from);
+            keyspace.record(true);
+            self.is_on.store(true, Relaxed);
+        }
+        let id = desk.next_id;
+        desk.next_id += 1;
+        desk.readers.push(Reading { id, from, reader });
+        id
+    }
+
+    /// This reader gets all records up to here, and no more.
+    pub(crate) fn detach(&self, _: &Alone<'_>, keyspace: &Keyspace, id: u64) {
+        self.turn();
+        let mut desk = self.desk();
+        desk.readers.retain(|reading| reading.id != id);
+        if desk.readers.is_empty() {
+            keyspace.record(false);
+            self.is_on.store(false, Relaxed);
+        }
+    }
+
+    /// Hands to the readers what has been published, as far as its turn has come. Returns whether there was
+    /// anything.
+    pub(crate) fn turn(&self) -> bool {
+        let mut desk = self.desk();
+        let Desk { merge, readers, .. } = &mut *desk;
+        let before = merge.next();
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let published = std::mem::take(&mut *lane.lock());
+            published.into_iter().for_each(|records| merge.push(index, records));
+        }
+        let mut bytes = 0;
+        merge.drain(&mut |record| {
+            bytes += record.bytes();
+            for reading in readers.iter_mut().filter(|reading| reading.from <= record.number) {
+                reading.reader.take(record);
+            }
+        });
+        if merge.next() == before {
+            return false;
+        }
+        readers.iter_mut().for_each(|reading| reading.reader.pause());
+        let left = self.waiting_bytes.fetch_sub(bytes, Relaxed) - bytes;
+        if left <= CROWD_BYTES / 2 && self.is_crowded() {
+            self.is_crowded.store(false, Relaxed);
+        }
+        true
+    }
+
+    /// What the thread does until the server ends.
+    pub(crate) fn work(&self) {
+        while !self.is_ending.load(Acquire) {
+            let had_something = self.turn();
+            self.rest(had_something);
+        }
+        self.turn();
+    }
+
+    /// Waits: for a moment if something has come, else until something does.
+    fn rest(&self, had_something: bool) {
+        let lock = self.bell.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if had_something {
+            if self.waiting_bytes() < MUCH_BYTES && !self.is_ending.load(Acquire) {
+                drop(self.bell.rung.wait_timeout(lock, PAUSE));
+            }
+            return;
+        }
+        self.bell.is_asleep.store(true, Relaxed);
+        std::sync::atomic::fence(SeqCst);
+        let is_quiet = self.lanes.iter().all(|lane| lane.lock().is_empty());
+        if is_quiet && !self.is_ending.load(Acquire) && self.bell.is_asleep.load(Relaxed) {
+            drop(self.bell.rung.wait(lock));
+        }
+        self.bell.is_asleep.store(false, Relaxed);
+    }
+
+    /// The server ends: the thread hands on what is published, and returns.
+    pub(crate) fn end(&self) {
+        self.is_ending.store(true, Release);
+        self.ring();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds what has gone by itself to `effects`: a key, or fields of a hash. Other events are the doing of
+/// commands, which are recorded by themselves.
+pub(crate) fn tell_gone(effects: &mut Effects, told: &Told, words: Words) {
+    effects.begin(told.db, words);
+    let word = match told.event {
+        Event::EXPIRED => words.expired(),
+        Event::EVICTED => words.evicted(),
+        Event::FIELDS_EXPIRED => {
+            return told.fields.iter().for_each(|field| effects.tell_field_gone(&told.key, field));
+        }
+        _ => return,
+    };
+    effects.tell_gone(word, &told.key);
+}
