@@ -23,13 +23,13 @@ impl KeyEvents {
         KeyEvents { waiters: Waiters::new(shards), notifier, watched: Watched::new(shards), tracking }
     }
 
-    /// Publishes these events, marks the clients that watch the keys, and tells the clients that keep copies.
-    /// `origin` is the client that caused the events, if it tracks keys. Clients that wait for the keys are
-    /// not served here: dispatch does that (`dispatch/serve.rs`).
+    /// Tells the clients that keep copies, publishes these events, and marks the clients that watch the keys.
+    /// `origin` is who caused the events. Clients that wait for the keys are not served here: dispatch does
+    /// that (`dispatch/serve.rs`).
     pub(crate) fn hear(&self, told: &[Told], origin: Origin<'_>) {
+        self.tracking.hear(told, origin);
         self.notifier.hear(told);
         self.watched.hear(told);
-        self.tracking.hear(told, origin);
     }
 }
 
@@ -47,7 +47,7 @@ impl Listener for KeyListener {
         if self.journal.is_on() {
             self.journal.record_gone(told);
         }
-        self.events.hear(told, None);
+        self.events.hear(told, Origin::NOBODY);
         if self.events.waiters.is_any() {
             let places = self.events.waiters.awaited(told);
             self.events.waiters.make_ready(places.into_iter().map(Ready::for_all).collect());

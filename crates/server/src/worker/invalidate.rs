@@ -17,6 +17,9 @@ use std::sync::Arc;
 impl Worker<'_> {
     /// Tells clients of this worker, or whoever is to be told in their place.
     pub(super) fn invalidate(&mut self, invalidation: &Invalidation) {
+        if let (Some(keys), target @ 1..) = (&invalidation.keys, invalidation.target) {
+            return self.invalidate_target(target, keys, &invalidation.clients);
+        }
         for client in &invalidation.clients {
             let Some(id) = self.ids.get(client).copied() else { continue };
             let Some(connection) = self.table.at(id) else { continue };
@@ -42,6 +45,21 @@ impl Worker<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Tells a client of this worker what each of these others track.
+    fn invalidate_target(&mut self, target: u64, keys: &Arc<[u8]>, clients: &[u64]) {
+        if self.ids.contains_key(&target) {
+            return clients.iter().for_each(|_| self.invalidate_instead(target, keys));
+        }
+        // It is another's, or has gone. The workers of those who track find out.
+        for client in clients {
+            let worker = self.server.clients().get(client).map(|client| client.worker);
+            let Some(worker) = worker else { continue };
+            let invalidation =
+                Invalidation { keys: Some(Arc::clone(keys)), clients: vec![*client], target: 0 };
+            self.server.mailboxes[worker].send(Message::Invalidated(invalidation));
         }
     }
 

@@ -755,6 +755,12 @@ impl<'k> View<'k> {
         }
     }
 
+    /// [`View::has_garbage`] is true from here on, whatever the command does: for a caller that has something
+    /// to do behind it, while the shards are locked.
+    pub fn ask_for_end(&mut self) {
+        self.aside.rest.get_or_insert_default();
+    }
+
     /// Whether [`View::take_garbage`] may have anything to do or return. Two tests, made at the end of every
     /// command.
     #[inline]

@@ -185,6 +185,78 @@ fn nobody_is_heard_any_more_when_the_last_that_tracked_has_gone() {
     assert_eq!(figure(&mut writer, "tracking_clients"), 0);
 }
 
+#[test]
+fn a_client_is_not_told_of_a_change_that_its_own_first_read_makes() {
+    let server = server();
+    let mut writer = server.client().unwrap();
+    let mut client = tracker(&server, "CLIENT TRACKING ON");
+    call(&mut writer, "PFADD sketch");
+    // It keeps what it has counted in the value.
+    call(&mut client, "PFCOUNT sketch");
+    assert_eq!(texts(&call(&mut client, "PING")), ["PONG"]);
+    call(&mut writer, "PFADD sketch a");
+    assert_eq!(texts(&client.receive().unwrap()), ["invalidate", "sketch"], "it was remembered");
+    call(&mut client, "MULTI");
+    call(&mut client, "PFCOUNT sketch");
+    call(&mut client, "EXEC");
+    assert_eq!(texts(&call(&mut client, "PING")), ["PONG"]);
+    call(&mut writer, "DEL sketch");
+    assert_eq!(texts(&client.receive().unwrap()), ["invalidate", "sketch"]);
+}
+
+#[test]
+fn a_client_that_reads_with_patterns_is_told_of_the_key_that_it_sorts() {
+    let server = server();
+    let mut writer = server.client().unwrap();
+    let mut client = tracker(&server, "CLIENT TRACKING ON");
+    for request in ["SORT_RO list BY weight_*", "SORT_RO list BY nosort GET value_*"] {
+        call(&mut client, request);
+        call(&mut writer, "RPUSH list 1");
+        assert_eq!(texts(&client.receive().unwrap()), ["invalidate", "list"], "{request}");
+    }
+    call(&mut client, "SORT list BY weight_*");
+    call(&mut writer, "DEL list");
+    assert_eq!(texts(&call(&mut client, "PING")), ["PONG"], "SORT may store, and is no read");
+}
+
+#[test]
+fn clients_that_track_prefixes_hear_of_all_keys_of_a_transaction_at_once() {
+    let server = server();
+    let mut writer = server.client().unwrap();
+    // Other workers end batches meanwhile.
+    let mut others: Vec<RespClient> = (0..4).map(|_| server.client().unwrap()).collect();
+    let mut client = tracker(&server, "CLIENT TRACKING ON BCAST PREFIX key:");
+    let keys: Vec<String> = (0..100).map(|n| format!("key:{n:02}")).collect();
+    for _ in 0..100 {
+        writer.send(&["MULTI"]).unwrap();
+        keys.iter().for_each(|key| writer.send(&["SET", key, "1"]).unwrap());
+        writer.send(&["EXEC"]).unwrap();
+        others.iter_mut().for_each(|other| other.send(&["PING"]).unwrap());
+        others.iter_mut().for_each(|other| drop(other.receive().unwrap()));
+        (0..keys.len() + 2).for_each(|_| drop(writer.receive().unwrap()));
+        assert_eq!(texts(&client.receive().unwrap())[1..], keys);
+    }
+}
+
+#[test]
+fn who_is_told_in_place_of_another_is_told_before_the_reply_that_waited_for_the_key() {
+    const TARGETS: usize = 8;
+    let server = server();
+    let mut writer = server.client().unwrap();
+    // Most of them are on another worker than the client that tracks.
+    for _ in 0..TARGETS {
+        let mut target = tracker(&server, "CLIENT TRACKING OFF");
+        let target_id = id(&mut target);
+        let mut client = tracker(&server, &format!("CLIENT TRACKING ON REDIRECT {target_id}"));
+        call(&mut client, "LLEN list");
+        target.send(&["BLPOP", "list", "0"]).unwrap();
+        wait_until(&mut writer, |writer| figure(writer, "blocked_clients") == 1);
+        call(&mut writer, "RPUSH list x");
+        assert_eq!(texts(&target.receive().unwrap()), ["invalidate", "list"]);
+        assert_eq!(texts(&target.receive().unwrap()), ["list", "x"]);
+    }
+}
+
 /// Each reader keeps copies and drops those that it is told of; the writer increases numbers. When all is
 /// quiet no copy may differ from what the server has.
 #[allow(clippy::disallowed_methods, reason = "readers and writers run at the same time")]

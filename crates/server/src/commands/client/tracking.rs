@@ -66,7 +66,8 @@ const NOBODY: i64 = -1;
 #[derive(Default)]
 struct Wish<'a> {
     flags: TrackingFlags,
-    redirect: u64,
+    /// The client to be told instead, or 0, and its worker.
+    redirect: (u64, usize),
     prefixes: Vec<&'a [u8]>,
 }
 
@@ -85,7 +86,7 @@ fn tracking(call: &mut ServerCall<'_>) -> Done {
                     record.tracker.get_or_init(|| tracker)
                 }
             };
-            tracking.begin(tracker, (wish.flags, wish.redirect), &wish.prefixes);
+            tracking.begin(tracker, wish.flags, wish.redirect, &wish.prefixes);
             call.session.modes.set(Modes::TRACKING);
         }
         b"off" => end(call),
@@ -117,12 +118,13 @@ fn wish<'a>(call: &ServerCall<'a>) -> Result<Wish<'a>, Error> {
             b"noloop" => TrackingFlags::NOLOOP,
             b"redirect" => {
                 let id = rest.next().ok_or_else(Error::syntax)?;
-                if wish.redirect != 0 {
+                if wish.redirect.0 != 0 {
                     return Err(error::one_redirection());
                 }
                 let id = base::text::parse_i64(id).ok_or_else(Error::not_an_integer)?;
-                let id = u64::try_from(id).ok().filter(|id| call.server.clients().contains_key(id));
-                wish.redirect = id.ok_or_else(error::no_client_to_redirect_to)?;
+                let id = u64::try_from(id).ok();
+                let target = id.and_then(|id| Some((id, call.server.clients().get(&id)?.worker)));
+                wish.redirect = target.ok_or_else(error::no_client_to_redirect_to)?;
                 continue;
             }
             b"prefix" => {

@@ -672,8 +672,11 @@ impl<'s> Executor<'s> {
             {
                 Err(error)
             }
-            Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => self
-                .alone(|this| this.run_on_all_recorded(db, row, (ways.all, Says::IfChanged), (args, reply))),
+            Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => self.alone(|this| {
+                let done = this.run_on_all_recorded(db, row, (ways.all, Says::IfChanged), (args, reply));
+                this.remember_alone(row, &args);
+                done
+            }),
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys, request, reply),
             Run::Server(ServerRun::Queue) => self.exec(session, reply),
             Run::Server(ServerRun::Anywhere(run) | ServerRun::Shared(run)) => {

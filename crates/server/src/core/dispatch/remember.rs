@@ -4,8 +4,10 @@ use super::Executor;
 use crate::core::modes::Modes;
 use crate::core::registry::Row;
 use crate::core::session::{ClientRecord, Session};
+use crate::core::tracking::Origin;
 use base::hash::Hash;
 use command::{Acl, Flags};
+use resp::Args;
 use std::cell::RefCell;
 use std::hint::cold_path;
 use std::sync::Arc;
@@ -15,8 +17,8 @@ use store::{Key, Told, View};
 #[derive(Default)]
 pub(super) struct Reader {
     record: Option<Arc<ClientRecord>>,
-    /// The keys that its present command reads: one that the command itself finds past its deadline is told
-    /// as a change, by which it is forgotten, and has to be remembered again.
+    /// The keys that its present command reads. They are remembered behind it: what it changes itself, as
+    /// PFCOUNT does and whatever finds a key past its deadline, is told to those who had read it before.
     keys: RefCell<Vec<Hash>>,
 }
 
@@ -61,9 +63,9 @@ impl Executor<'_> {
         }
         let mut read = self.reader.keys.borrow_mut();
         read.clear();
-        if let Some(record) = self.reader.record.as_deref().filter(|_| row.flags.has(Flags::READONLY)) {
+        if self.reader.record.is_some() && row.flags.has(Flags::READONLY) {
             read.extend(keys.iter().map(|key| self.server.keyspace.hash(key.bytes())));
-            self.remember(record, &read);
+            view.ask_for_end();
         }
     }
 
@@ -85,6 +87,17 @@ impl Executor<'_> {
         }
     }
 
+    /// A command on the whole keyspace has read these keys of its own, while nobody else runs anything.
+    pub(super) fn remember_alone(&mut self, row: &Row, args: &Args<'_>) {
+        let Some(record) = self.reader.record.as_deref().filter(|_| row.flags.has(Flags::READONLY)) else {
+            return;
+        };
+        row.extract_keys(args, &mut self.positions);
+        let hash_of = |position: &u32| self.server.keyspace.hash(args.at(*position as usize));
+        let read: Vec<Hash> = self.positions.iter().map(hash_of).collect();
+        self.remember(record, &read);
+    }
+
     fn remember(&self, record: &ClientRecord, read: &[Hash]) {
         if let Some(tracker) = record.tracker.get() {
             let keys_max = self.config.tracking_table_keys_max;
@@ -93,16 +106,20 @@ impl Executor<'_> {
     }
 
     /// Tells those who listen, watch or keep copies what the present command did to keys, whose shards are
-    /// locked.
+    /// locked, and remembers what its client has read.
     #[cold]
     pub(super) fn hear(&self, told: &[Told]) {
         let record = self.reader.record.as_deref();
-        self.server
-            .key_events
-            .hear(told, record.and_then(|record| record.tracker.get()).map(|tracker| &**tracker));
+        self.server.key_events.hear(told, self.origin(record));
         if let Some(record) = record {
             self.remember(record, &self.reader.keys.borrow());
         }
+    }
+
+    /// What the client with this record does is done by it, where it tracks keys, in a batch of this worker.
+    pub(super) fn origin<'r>(&self, record: Option<&'r ClientRecord>) -> Origin<'r> {
+        let tracker = record.and_then(|record| record.tracker.get()).map(|tracker| &**tracker);
+        Origin { worker: self.worker, tracker }
     }
 
     /// A command has ended, or was refused: CLIENT CACHING was about it, unless it is a subcommand of CLIENT
@@ -121,6 +138,11 @@ impl Executor<'_> {
     #[inline(never)]
     pub(super) fn settle(&mut self) {
         let keys_max = self.config.tracking_table_keys_max;
-        self.server.key_events.tracking.settle(&self.server.keyspace, keys_max, &mut self.random);
+        self.server.key_events.tracking.settle(
+            self.worker,
+            &self.server.keyspace,
+            keys_max,
+            &mut self.random,
+        );
     }
 }

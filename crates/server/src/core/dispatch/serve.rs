@@ -161,7 +161,7 @@ impl<'s> Executor<'s> {
             self.recorder.note_gone(&self.server.journal, &mut view);
         }
         let rest = view.take_told();
-        events.hear(&rest, None);
+        events.hear(&rest, self.origin(None));
         told.extend(rest);
         next.extend(events.waiters.awaited(&told).into_iter().map(Ready::for_all));
         events.waiters.make_ready(contended);
@@ -195,8 +195,7 @@ impl<'s> Executor<'s> {
             match self.try_again(view, waiter) {
                 Outcome::Answered => {
                     let changes = view.take_told();
-                    let tracker = waiter.record.tracker.get().map(|tracker| &**tracker);
-                    self.server.key_events.hear(&changes, tracker);
+                    self.server.key_events.hear(&changes, self.origin(Some(&waiter.record)));
                     told.extend(changes);
                     if waiters.leave(place.shard as usize, &place.key, waiter) {
                         view.close_ear(&keys[0]);

@@ -5,6 +5,8 @@
 //! GET k by a client that tracks --- remember, under the lock of k's shard ---> table: hash of k, client
 //! k changes, whoever changes it --- hear, under the same lock ---> taken out of the table
 //!   ---> a message to the worker of each client that has read it ---> worker/invalidate.rs: `invalidate [k]`
+//!        (with REDIRECT to the worker of the client that is told instead: it hears of k before the reply to
+//!        a command that has waited for k)
 //! with BCAST: k changes ---> gathered under each prefix of k ---> after the batch: `invalidate [k ...]`
 //! ```
 //!
@@ -44,6 +46,9 @@ pub(crate) struct Invalidation {
     pub(crate) keys: Option<Arc<[u8]>>,
     /// The ids of the clients that track them.
     pub(crate) clients: Vec<u64>,
+    /// The id of the client that is told in place of each of them; 0: they are told themselves, or their
+    /// worker finds out whom to tell.
+    pub(crate) target: u64,
 }
 
 impl Invalidation {
@@ -62,8 +67,24 @@ impl Invalidation {
     }
 }
 
-/// Who changed a key, if it is a client that tracks keys.
-pub(crate) type Origin<'o> = Option<&'o Tracker>;
+/// Who has changed keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin<'o> {
+    /// The worker that ran the command. It tells clients with BCAST when its batch has ended, and no other
+    /// worker before: so they hear of all keys of a command, or of a transaction, at once.
+    pub(crate) worker: usize,
+    /// The client, if it tracks keys.
+    pub(crate) tracker: Option<&'o Tracker>,
+}
+
+impl Origin<'_> {
+    /// Expiry, eviction: whichever worker ends a batch next tells of it.
+    pub(crate) const NOBODY: Origin<'static> = Origin { worker: usize::MAX, tracker: None };
+
+    fn is(self, tracker: &Tracker) -> bool {
+        self.tracker.is_some_and(|origin| origin.client == tracker.client)
+    }
+}
 
 /// The numbers by which the table names clients.
 #[derive(Default)]
@@ -81,8 +102,9 @@ struct Slots {
 struct Prefix {
     /// By their ids.
     clients: BTreeMap<u64, Arc<Tracker>>,
-    /// Keys that have changed since they were last told, and the id of who changed them last; 0: nobody.
-    changed: BTreeMap<Box<[u8]>, u64>,
+    /// Keys that have changed since they were last told, and the id of who changed them last, 0 for nobody:
+    /// by the worker that is to tell of them.
+    changed: BTreeMap<usize, BTreeMap<Box<[u8]>, u64>>,
 }
 
 #[derive(Default)]
@@ -90,8 +112,9 @@ struct Prefixes {
     all: BTreeMap<Box<[u8]>, Prefix>,
     /// How many prefixes there are of each length in bytes.
     lens: BTreeMap<usize, usize>,
-    /// The prefixes under which keys have changed since clients were last told.
-    due: Vec<Box<[u8]>>,
+    /// The prefixes under which keys have changed since clients were last told, and the worker that is to
+    /// tell.
+    due: Vec<(usize, Box<[u8]>)>,
 }
 
 /// See the file's opener.
@@ -184,16 +207,17 @@ impl Tracking {
         Some(tracker)
     }
 
-    /// CLIENT TRACKING ON. `redirect` is the id of the client that is told instead, 0 for none. `prefixes`
-    /// are those of BCAST, where none stands for all keys.
+    /// CLIENT TRACKING ON. `redirect` is the id of the client that is told instead, 0 for none, and its
+    /// worker. `prefixes` are those of BCAST, where none stands for all keys.
     pub(crate) fn begin(
         &self,
         tracker: &Arc<Tracker>,
-        (flags, redirect): (TrackingFlags, u64),
+        flags: TrackingFlags,
+        (redirect, worker): (u64, usize),
         prefixes: &[&[u8]],
     ) {
         self.clients.fetch_add(u64::from(!tracker.flags().has(TrackingFlags::ON)), Relaxed);
-        tracker.set_redirect(redirect);
+        tracker.set_redirect(redirect, worker);
         tracker.set_flags(
             flags.with(TrackingFlags::ON).with(TrackingFlags(tracker.flags().0 & TrackingFlags::CACHING.0)),
         );
@@ -227,7 +251,7 @@ impl Tracking {
         }
         self.clients.fetch_sub(1, Relaxed);
         tracker.set_flags(TrackingFlags::default());
-        tracker.set_redirect(0);
+        tracker.set_redirect(0, 0);
         let own = tracker.take_prefixes();
         if own.is_empty() {
             return;
@@ -294,7 +318,8 @@ impl Tracking {
         for Told { key, event, .. } in told.iter().filter(|told| told.event.changes_value()) {
             if self.prefix_count.load(Relaxed) > 0 {
                 let is_own = *event != Event::EXPIRED && *event != Event::EVICTED;
-                self.gather(key, origin.filter(|_| is_own).map_or(0, |tracker| tracker.client));
+                let tracker = origin.tracker.filter(|_| is_own);
+                self.gather(key, Origin { tracker, ..origin });
             }
             if self.table.keys() > 0 {
                 let slots = self.table.take(self.seed.hash(key));
@@ -309,43 +334,43 @@ impl Tracking {
     /// made the change itself.
     fn tell(&self, slots: &[Slot], keys: Option<Arc<[u8]>>, origin: Origin<'_>) {
         let all = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-        let mut of_workers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+        let mut of_targets: BTreeMap<(usize, u64), Vec<u64>> = BTreeMap::new();
         for tracker in slots.iter().filter_map(|slot| all.clients.get(slot.0 as usize)?.as_ref()) {
             let flags = tracker.flags();
-            let is_it = |origin: &Tracker| origin.client == tracker.client;
-            let is_own = flags.has(TrackingFlags::NOLOOP) && origin.is_some_and(is_it);
+            let is_own = flags.has(TrackingFlags::NOLOOP) && origin.is(tracker);
             if flags.has(TrackingFlags::ON) && !flags.has(TrackingFlags::BCAST) && !is_own {
-                of_workers.entry(tracker.worker).or_default().push(tracker.client);
+                // Null is written in the protocol of the client that tracks, which its worker knows.
+                let target = keys.as_ref().and_then(|_| tracker.target());
+                let target = target.unwrap_or((tracker.worker, 0));
+                of_targets.entry(target).or_default().push(tracker.client);
             }
         }
         drop(all);
-        for (worker, clients) in of_workers {
-            self.post(worker, keys.clone(), clients);
+        for ((worker, target), clients) in of_targets {
+            (self.post)(worker, Invalidation { keys: keys.clone(), clients, target });
         }
     }
 
     fn post(&self, worker: usize, keys: Option<Arc<[u8]>>, clients: Vec<u64>) {
-        (self.post)(worker, Invalidation { keys, clients });
+        (self.post)(worker, Invalidation { keys, clients, target: 0 });
     }
 
-    /// Notes that a key has changed under each of its prefixes that somebody tracks. `origin` is the id of
-    /// the client that changed it, 0 for none.
-    fn gather(&self, key: &[u8], origin: u64) {
+    /// Notes that a key has changed under each of its prefixes that somebody tracks. `origin` is who changed
+    /// it.
+    fn gather(&self, key: &[u8], origin: Origin<'_>) {
+        let client = origin.tracker.map_or(0, |tracker| tracker.client);
         let mut guard = self.prefixes();
         let Prefixes { all, lens, due } = &mut *guard;
         for len in lens.range(..=key.len()).map(|(len, _)| *len) {
             if let Some(prefix) = all.get_mut(&key[..len]) {
-                if prefix.changed.is_empty() {
-                    due.push(key[..len].into());
+                let changed = prefix.changed.entry(origin.worker).or_default();
+                if changed.is_empty() {
+                    due.push((origin.worker, key[..len].into()));
                 }
-                prefix.changed.insert(key.into(), origin);
+                changed.insert(key.into(), client);
             }
         }
-        let is_due = !due.is_empty();
-        drop(guard);
-        if is_due {
-            self.is_due.store(true, Relaxed);
-        }
+        self.is_due.store(!due.is_empty(), Relaxed);
     }
 
     /// Whether [`Tracking::settle`] has anything to do: two loads.
@@ -354,26 +379,27 @@ impl Tracking {
         self.is_due.load(Relaxed) || self.is_over.load(Relaxed)
     }
 
-    /// After a batch: tells what was gathered, and brings the table back to its bound. The caller holds no
-    /// shard.
+    /// After a batch of this worker: tells what was gathered, and brings the table back to its bound. The
+    /// caller holds no shard.
     #[cold]
-    pub(crate) fn settle(&self, keyspace: &Keyspace, keys_max: u64, random: &mut Random) {
-        if self.is_due.swap(false, Relaxed) {
-            self.broadcast();
+    pub(crate) fn settle(&self, worker: usize, keyspace: &Keyspace, keys_max: u64, random: &mut Random) {
+        if self.is_due.load(Relaxed) {
+            self.broadcast(worker);
         }
         if self.is_over.swap(false, Relaxed) {
             self.shrink(keyspace, keys_max, random);
         }
     }
 
-    /// Tells the clients of each prefix which of its keys have changed.
-    fn broadcast(&self) {
+    /// Tells the clients of each prefix which of its keys this worker, or nobody, has changed.
+    fn broadcast(&self, worker: usize) {
         let mut guard = self.prefixes();
         let Prefixes { all, due, .. } = &mut *guard;
         due.sort_unstable();
-        for name in due.drain(..) {
+        let is_ours = |(of, _): &mut (usize, _)| *of == worker || *of == Origin::NOBODY.worker;
+        for (of, name) in due.extract_if(.., is_ours) {
             let Some(prefix) = all.get_mut(&name) else { continue };
-            let changed = std::mem::take(&mut prefix.changed);
+            let Some(changed) = prefix.changed.remove(&of) else { continue };
             let keys: Arc<[u8]> = array_of(changed.keys().map(|key| &**key)).into();
             let mut of_workers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
             for tracker in prefix.clients.values() {
@@ -392,6 +418,7 @@ impl Tracking {
             }
             of_workers.into_iter().for_each(|(to, clients)| self.post(to, Some(Arc::clone(&keys)), clients));
         }
+        self.is_due.store(!due.is_empty(), Relaxed);
     }
 
     /// Forgets keys at random until there are no more than `keys_max`, and tells those who have read them.
@@ -404,7 +431,7 @@ impl Tracking {
             let name = keyspace.name_of(hash);
             let slots = self.table.take(hash);
             let keys = name.map(|name| array_of(std::iter::once(&*name)).into());
-            self.tell(&slots, keys, None);
+            self.tell(&slots, keys, Origin::NOBODY);
         }
         self.look_at_bound(keys_max);
     }

@@ -2,7 +2,7 @@
 //! it.
 use super::table::Slot;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// About how many bytes a prefix takes beside its text, here and in `Prefixes`.
@@ -60,6 +60,8 @@ pub(crate) struct Tracker {
     flags: AtomicU32,
     /// The id of the client that is told instead; 0 for none.
     redirect: AtomicU64,
+    /// The worker of that client.
+    redirect_worker: AtomicUsize,
     /// The prefixes that it tracks with BCAST.
     prefixes: Mutex<BTreeSet<Box<[u8]>>>,
     /// About how many bytes these take, here and in `Prefixes`.
@@ -75,6 +77,7 @@ impl Tracker {
             slot,
             flags: 0.into(),
             redirect: 0.into(),
+            redirect_worker: 0.into(),
             prefixes: Mutex::default(),
             prefix_bytes: 0.into(),
         }
@@ -95,8 +98,16 @@ impl Tracker {
         self.flags().has(TrackingFlags::ON).then(|| self.redirect.load(Relaxed))
     }
 
-    /// Names the client that is told instead by its id; 0 for none.
-    pub(super) fn set_redirect(&self, client: u64) {
+    /// The worker and the id of the client that is told instead of it, if there is one. While it changes they
+    /// may not belong together: whoever is told passes on what is not for him.
+    pub(super) fn target(&self) -> Option<(usize, u64)> {
+        let client = self.redirect.load(Relaxed);
+        (client != 0).then(|| (self.redirect_worker.load(Relaxed), client))
+    }
+
+    /// Names the client that is told instead by its id, 0 for none, and its worker.
+    pub(super) fn set_redirect(&self, client: u64, worker: usize) {
+        self.redirect_worker.store(worker, Relaxed);
         self.redirect.store(client, Relaxed);
     }
 
