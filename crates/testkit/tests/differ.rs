@@ -36,7 +36,7 @@ fn random_streams_are_answered_as_the_unpacked_redis_server_answers_them() {
 }
 
 /// Talks of several connections, some seconds.
-const TALK_COUNT: u64 = 60;
+const TALK_COUNT: u64 = 110;
 const TALKERS: usize = 4;
 
 #[test]

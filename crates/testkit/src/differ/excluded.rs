@@ -17,7 +17,7 @@ pub(super) const EXCLUDED: &[(&str, &str)] = &[
     ("client|info", "tells addresses, ages and buffers"),
     ("client|list", "tells addresses, ages and buffers"),
     ("client|no-evict", "nothing shows it; the transcripts hold its errors"),
-    ("client|tracking", "invalidations arrive when the server likes"),
+    ("client|tracking", "invalidations arrive when the server likes; talks of several connections draw it"),
     ("client|caching", "belongs to CLIENT TRACKING"),
     ("client|trackinginfo", "belongs to CLIENT TRACKING"),
     ("client|getredir", "belongs to CLIENT TRACKING"),

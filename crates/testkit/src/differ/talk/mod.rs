@@ -164,7 +164,7 @@ impl Talk<'_> {
         self.heard.push(theirs.clone());
         let difference = match ours {
             Ok(ours) => match self.compare(step, &theirs, &ours) {
-                Some(at) if self.is_left_waiting(at)? => {
+                Some(_) if self.is_any_left_waiting()? => {
                     self.is_over = true;
                     None
                 }
@@ -172,8 +172,31 @@ impl Talk<'_> {
             },
             Err(error) => Some(self.difference(None, Err(error.to_string()))),
         };
+        self.is_over |= self.remembers_more(step, &theirs);
         self.note_queue(step, &theirs);
         Ok(difference)
+    }
+
+    /// Whether Sardine may remember a key of this request that the peer does not: of an XREAD that is refused
+    /// (docs/differences.md).
+    fn remembers_more(&self, step: &Step, theirs: &Heard) -> bool {
+        let reads = |request: &Vec<Vec<u8>>| request[0].to_ascii_lowercase().starts_with(b"xread");
+        let may_refuse = reads(&step.request) || self.queues[step.connection].iter().any(reads);
+        let is_refusal = |line: &String| line.contains("-ERR syntax") || line.contains("-ERR Unbalanced");
+        let is_error = |value: &Value| value.lines().iter().any(is_refusal);
+        let tracks = |step: &Step| step.request.get(1).is_some_and(|word| word == b"TRACKING");
+        may_refuse && theirs.values[step.connection].iter().any(is_error) && self.steps.iter().any(tracks)
+    }
+
+    /// Whether the peer lets some client wait for a key that has what it waits for; another may wait for what
+    /// that one would do.
+    fn is_any_left_waiting(&mut self) -> io::Result<bool> {
+        for connection in 0..self.queues.len() {
+            if self.is_left_waiting(connection)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the peer lets this client wait for a key that has what it waits for. It does where the key's
