@@ -148,7 +148,7 @@ impl Runner {
         Ok(match options.connections {
             Some(count) => {
                 let talks = Talks::new(ours, theirs, &options.groups, count)?;
-                Runner::Talks(if options.restless.is_some() { talks.without_events() } else { talks })
+                Runner::Talks(if options.restless.is_some() { talks.with_other_keys() } else { talks })
             }
             None => Runner::Requests(Differ::new(ours, theirs, &options.groups)?),
         })

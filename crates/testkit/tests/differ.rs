@@ -52,7 +52,7 @@ fn a_restless_server_talks_with_several_connections_as_a_real_one_does() {
     let sardine = sardine(Config::default().databases);
     sardine.make_restless(FIRST_SEED);
     let talks = Talks::new(sardine.addresses[0].into(), redis.address(), &[], TALKERS).unwrap();
-    talk(&talks.without_events());
+    talk(&talks.with_other_keys());
 }
 
 /// The comparison itself: it must not ask for anything to which two real servers do not keep.

@@ -38,6 +38,8 @@ pub struct Talks {
     /// Commands that both know, those too that streams of single requests leave out.
     known: BTreeSet<String>,
     connections: usize,
+    /// Sardine has keys of its own.
+    has_other_keys: bool,
 }
 
 /// A talk that was played.
@@ -64,12 +66,13 @@ impl Talks {
         if clients.0.call(&["CONFIG", "SET", draw::NOTIFIES, "KEA"])?.text() == Some(b"OK") {
             known.insert(draw::NOTIFIES.to_owned());
         }
-        Ok(Talks { ours, theirs, vocabulary, known, connections })
+        Ok(Talks { ours, theirs, vocabulary, known, connections, has_other_keys: false })
     }
 
-    /// Leaves out what is told of keys: a restless server tells of its own keys too.
-    pub fn without_events(mut self) -> Talks {
-        self.known.remove(draw::NOTIFIES);
+    /// Does not mind what Sardine tells of keys that no request has named: a restless server tells of its own
+    /// keys too.
+    pub fn with_other_keys(mut self) -> Talks {
+        self.has_other_keys = true;
         self
     }
 
@@ -102,6 +105,7 @@ impl Talks {
     fn play_steps(&self, steps: &[Step]) -> io::Result<Talked> {
         let theirs = Side::begin(&self.theirs, &self.vocabulary, self.connections)?;
         let ours = match Side::begin(&self.ours, &self.vocabulary, self.connections) {
+            Ok(ours) if self.has_other_keys => ours.hearing_only_of(words(steps)),
             Ok(ours) => ours,
             Err(error) => {
                 let difference = Some(TalkDifference::silence(&error));
@@ -121,6 +125,11 @@ impl Talks {
         talk.talked.difference = talk.play(steps)?;
         Ok(talk.talked)
     }
+}
+
+/// All words of these requests: every key is among them.
+fn words(steps: &[Step]) -> BTreeSet<Vec<u8>> {
+    steps.iter().flat_map(|step| step.request.iter().cloned()).collect()
 }
 
 struct Talk<'t> {
@@ -154,6 +163,7 @@ impl Talk<'_> {
     }
 
     fn play_step(&mut self, step: &Step) -> io::Result<Option<TalkDifference>> {
+        let may_be_told_again = self.may_be_told_again();
         let theirs = self.theirs.ask(step).map_err(|error| self.blame(&error, step))?;
         self.talked.request_count += 1;
         self.talked.blocked_count += usize::from(theirs.waits);
@@ -164,7 +174,10 @@ impl Talk<'_> {
         self.heard.push(theirs.clone());
         let difference = match ours {
             Ok(ours) => match self.compare(step, &theirs, &ours) {
-                Some(_) if self.is_any_left_waiting()? => {
+                Some(at)
+                    if self.is_any_left_waiting()?
+                        || may_be_told_again && side::is_more_told(&theirs.values[at], &ours.values[at]) =>
+                {
                     self.is_over = true;
                     None
                 }
@@ -182,10 +195,23 @@ impl Talk<'_> {
     fn remembers_more(&self, step: &Step, theirs: &Heard) -> bool {
         let reads = |request: &Vec<Vec<u8>>| request[0].to_ascii_lowercase().starts_with(b"xread");
         let may_refuse = reads(&step.request) || self.queues[step.connection].iter().any(reads);
-        let is_refusal = |line: &String| line.contains("-ERR syntax") || line.contains("-ERR Unbalanced");
-        let is_error = |value: &Value| value.lines().iter().any(is_refusal);
-        let tracks = |step: &Step| step.request.get(1).is_some_and(|word| word == b"TRACKING");
-        may_refuse && theirs.values[step.connection].iter().any(is_error) && self.steps.iter().any(tracks)
+        let is_error = |value: &Value| value.lines().iter().any(|line| line.contains("-ERR"));
+        may_refuse && theirs.values[step.connection].iter().any(is_error) && self.is_tracking()
+    }
+
+    /// Whether some connection may track keys.
+    fn is_tracking(&self) -> bool {
+        self.steps.iter().any(|step| step.request.get(1).is_some_and(|word| word == b"TRACKING"))
+    }
+
+    /// Whether a read waits that may be of a client that tracks keys. The peer tells that of its keys again
+    /// whenever it has tried the read again (docs/differences.md).
+    fn may_be_told_again(&self) -> bool {
+        let reads = |connection: usize| {
+            let last = self.steps.iter().rfind(|step| step.connection == connection);
+            self.theirs.waits(connection) && last.is_some_and(|step| step.name() == "xread")
+        };
+        self.is_tracking() && (0..self.queues.len()).any(reads)
     }
 
     /// Whether the peer lets some client wait for a key that has what it waits for; another may wait for what

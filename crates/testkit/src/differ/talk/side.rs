@@ -3,7 +3,9 @@ use super::super::stream::Step;
 use super::super::vocabulary::Vocabulary;
 use crate::resp_client::{Address, RespClient};
 use crate::resp_value::Value;
+use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -53,6 +55,8 @@ struct Connection {
     waits: bool,
     /// Its last request was queued or began a transaction.
     is_in_transaction: bool,
+    /// It is told of other keys too, which nobody means to hear. None: it is not.
+    keys: Option<Arc<BTreeSet<Vec<u8>>>>,
 }
 
 impl Side {
@@ -73,6 +77,13 @@ impl Side {
         control.call(&["ACL", "DELUSER", "ann", "bob", "eve"])?;
         let connections = (0..count).map(|_| Connection::open(address));
         Ok(Side { control, connections: connections.collect::<io::Result<_>>()? })
+    }
+
+    /// Drops what is told of any other keys.
+    pub(super) fn hearing_only_of(mut self, keys: BTreeSet<Vec<u8>>) -> Side {
+        let keys = Arc::new(keys);
+        self.connections.iter_mut().for_each(|connection| connection.keys = Some(Arc::clone(&keys)));
+        self
     }
 
     pub(super) fn waits(&self, connection: usize) -> bool {
@@ -114,7 +125,7 @@ impl Side {
         let values = &mut heard.values[step.connection];
         self.connections[step.connection].client.send(&request)?;
         if !WAITING.contains(&&*step.name()) {
-            let client = &mut self.connections[step.connection].client;
+            let client = &mut self.connections[step.connection];
             values.push(client.receive()?);
             // Redis answers when the database is empty, and tells a client that keeps copies before.
             while matches!(&*step.name(), "flushall" | "flushdb") && values.last().is_some_and(is_push) {
@@ -123,7 +134,7 @@ impl Side {
             return Ok(heard);
         }
         for _ in 0..PATIENCE {
-            while let Some(value) = self.connections[step.connection].client.try_receive()? {
+            while let Some(value) = self.connections[step.connection].try_receive()? {
                 values.push(value);
             }
             if values.iter().any(|value| !is_push(value)) {
@@ -153,7 +164,7 @@ impl Side {
 
     fn take_all(&mut self, heard: &mut Heard) -> io::Result<()> {
         for (connection, values) in self.connections.iter_mut().zip(&mut heard.values) {
-            while let Some(value) = connection.client.try_receive()? {
+            while let Some(value) = connection.try_receive()? {
                 values.push(value);
             }
         }
@@ -189,7 +200,7 @@ impl Side {
             for _ in 0..2 {
                 connection.client.send(&["PING", "is it quiet?"])?;
                 loop {
-                    let value = connection.client.receive()?;
+                    let value = connection.receive()?;
                     let is_error = matches!(value, Value::Line(b'-', _));
                     if is_error || value.lines().last().is_some_and(|line| line.ends_with("is it quiet?")) {
                         break;
@@ -218,12 +229,35 @@ impl Connection {
         let mut client = RespClient::connect(address)?;
         let id = client.call(&["CLIENT", "ID"])?;
         let id = String::from_utf8_lossy(id.text().unwrap_or_default()).into_owned();
-        Ok(Connection { client, id, waits: false, is_in_transaction: false })
+        Ok(Connection { client, id, waits: false, is_in_transaction: false, keys: None })
+    }
+
+    fn is_of_other_key(&self, value: &Value) -> bool {
+        let keys = self.keys.as_ref().zip(key_of_event(value));
+        keys.is_some_and(|(keys, key)| !keys.contains(key))
+    }
+
+    fn receive(&mut self) -> io::Result<Value> {
+        loop {
+            let value = self.client.receive()?;
+            if !self.is_of_other_key(&value) {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn try_receive(&mut self) -> io::Result<Option<Value>> {
+        while let Some(value) = self.client.try_receive()? {
+            if !self.is_of_other_key(&value) {
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
     }
 
     fn receive_in_time(&mut self) -> io::Result<Option<Value>> {
         for _ in 0..PATIENCE {
-            if let Some(value) = self.client.try_receive()? {
+            if let Some(value) = self.try_receive()? {
                 return Ok(Some(value));
             }
             sleep(MOMENT);
@@ -261,6 +295,30 @@ pub(super) fn are_alike(step: &Step, theirs: &[Value], ours: &[Value]) -> bool {
 /// Invalidations that were sent together name their keys in any order, and so do those of several prefixes.
 fn is_invalidation(lines: &[String]) -> bool {
     lines.iter().any(|line| line.ends_with(" invalidate") || line.ends_with(" __redis__:invalidate"))
+}
+
+/// The key of a message of keyspace notifications.
+fn key_of_event(value: &Value) -> Option<&[u8]> {
+    let Value::Aggregate(_, parts) = value else { return None };
+    let [kind, .., channel, message] = &parts[..] else { return None };
+    let (channel, message) = (channel.text()?, message.text()?);
+    if !matches!(kind.text()?, b"message" | b"pmessage") {
+        return None;
+    }
+    if channel.starts_with(b"__keyevent@") {
+        return Some(message);
+    }
+    let of_key = channel.strip_prefix(b"__keyspace@")?;
+    let at = of_key.windows(3).position(|part| part == b"__:")?;
+    Some(&of_key[at + 3..])
+}
+
+/// Whether there are only more invalidations in `theirs`.
+pub(super) fn is_more_told(theirs: &[Value], ours: &[Value]) -> bool {
+    let others = |values: &[Value]| -> Vec<Vec<String>> {
+        values.iter().map(Value::lines).filter(|lines| !is_invalidation(lines)).collect()
+    };
+    theirs.len() > ours.len() && others(theirs) == others(ours)
 }
 
 /// A message of keyspace notifications.
