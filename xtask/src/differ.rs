@@ -4,9 +4,15 @@
 //! Sardine is built with checks of the heap; `--checked` optimises it as well, `--release` builds what users
 //! get. All other options are the runner's, which `--help` lists. Without `--peer` Sardine is compared with
 //! the Redis that `cargo xtask peers` has unpacked, else with the installed one.
+//!
+//! With `--journal` Sardine runs within the runner, and what it records is compared with the append-only file
+//! of the unpacked Redis, and replayed (`--streams N --storms N --seed N`).
 use crate::peers::PEERS;
 use crate::shell::{Outcome, cargo, execute, passed_on, target_folder};
 use clap::{ArgMatches, Command};
+
+/// Compares what the servers record instead of what they reply.
+const JOURNAL: &str = "--journal";
 
 pub(crate) fn command() -> Command {
     let about = "Sends random requests to a real redis-server and to Sardine, and compares the replies";
@@ -24,6 +30,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         Some(_) => (&["--profile", "checked"], "checked"),
         None => (&[], "debug"),
     };
+    if options.contains(&JOURNAL) {
+        let mut runner = cargo();
+        runner.args(["run", "--quiet", "--package", "testkit", "--example", "journals"]).args(profile);
+        return execute(runner.arg("--").args(options.iter().filter(|option| **option != JOURNAL)));
+    }
     execute(cargo().args(["build", "--quiet", "--package", "tools"]).args(profile))?;
     let mut runner = cargo();
     runner.args(["run", "--quiet", "--package", "testkit", "--example", "differ"]).args(profile);

@@ -110,6 +110,7 @@ mod tests {
             "differ --checked --restless 7",
             "differ --groups list --help",
             "differ --connections 4 --requests 1000000",
+            "differ --journal --streams 10000 --storms 100",
             "soak 0.5 --seed 1",
             "soak 10 --crowd 1000",
             "histories 10 --clients 8",

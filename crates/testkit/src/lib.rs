@@ -17,6 +17,7 @@ pub mod fuzz;
 pub mod histories;
 pub mod in_process;
 pub mod journal;
+pub mod journal_script;
 pub mod journal_storm;
 pub mod redis_server;
 pub mod resp_client;

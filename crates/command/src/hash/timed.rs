@@ -1,5 +1,5 @@
 //! Fields read and written together with their deadlines: HGETEX, HSETEX, HGETDEL.
-use super::deadline::{FIELDS, Named, tell_deadlines, time_of};
+use super::deadline::{FIELDS, Named, TOLD, tell_deadlines, time_of};
 use super::row::{ABOUT, HDEL_EVENT, HEXPIRE_EVENT, HPERSIST_EVENT, HSET_EVENT, ROW};
 use crate::argument::{int, is_word};
 use crate::lifetime::Lifetime;
@@ -165,11 +165,13 @@ fn hgetex(call: &mut Call<'_, '_>) -> Done {
 fn tell_change(call: &mut Call<'_, '_>, key: &[u8], change: Change, (named, found): (&Named<'_>, &[&[u8]])) {
     let all: Vec<&[u8]> = named.iter().collect();
     match change {
-        Change::To(Deadline::At(at)) if at <= call.view.now() => tell_deadlines(call, key, (at, &[]), found),
-        Change::To(Deadline::At(at)) => tell_deadlines(call, key, (at, &[]), &all),
+        Change::To(Deadline::At(at)) if at <= call.view.now() => {
+            tell_deadlines(call, key, (TOLD, at, &[]), (named.word(), found))
+        }
+        Change::To(Deadline::At(at)) => tell_deadlines(call, key, (TOLD, at, &[]), (named.word(), &all)),
         Change::To(Deadline::Never) | Change::None => {
             let mut count = I64Text::new();
-            let words = [&b"HPERSIST"[..], key, b"FIELDS", count.format_u64(all.len() as u64)];
+            let words = [&b"HPERSIST"[..], key, named.word(), count.format_u64(all.len() as u64)];
             call.effect(&[&words, &all[..]].concat());
         }
     }
@@ -305,12 +307,15 @@ fn tell_written(call: &mut Call<'_, '_>, key: &[u8], writing: &Writing) {
     let (Some(store::Lifetime::Until(at)), true) = (writing.lifetime, call.effects.is_some()) else { return };
     if at <= now {
         let fields: Vec<&[u8]> = args.iter_from(writing.first).step_by(2).collect();
-        return tell_deadlines(call, key, (at, &[]), &fields);
+        return tell_deadlines(call, key, (TOLD, at, &[]), (b"FIELDS", &fields));
     }
     let mut time = I64Text::new();
     let mut words: Vec<&[u8]> = args.iter_from(0).collect();
     let is_option = |at: &usize| Lifetime::parse(words[*at], Some(b"")).is_some();
     if let Some(option) = (2..writing.first).find(is_option) {
+        if is_word(words[option], "PXAT") {
+            return;
+        }
         (words[option], words[option + 1]) = (b"PXAT", time.format(at.0));
     }
     call.effect(&words);

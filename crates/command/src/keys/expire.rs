@@ -179,7 +179,8 @@ fn set_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) -> 
         call.view.set_deadline(key, Deadline::At(time));
         let event = if time <= call.view.now() { Event::DEL } else { Event::EXPIRE };
         call.view.changed(key, 1, event);
-        if call.effects().is_some() {
+        let is_as_said = (unit, from) == (Unit::Milliseconds, From::Epoch) && time > call.view.now();
+        if call.effects().is_some() && !is_as_said {
             let options: Vec<&[u8]> = call.args.iter_from(3).collect();
             call.deadline_effect(key.bytes(), time, &options);
         }

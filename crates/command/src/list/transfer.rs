@@ -111,12 +111,11 @@ fn rpoplpush(call: &mut Call<'_, '_>) -> Done {
 }
 
 fn blmove(call: &mut Call<'_, '_>) -> Done {
-    const LEFT: &[u8] = b"LEFT";
-    const RIGHT: &[u8] = b"RIGHT";
-    let word = |end| if end == End::Head { LEFT } else { RIGHT };
     let from = end_named(call.args.at(3)).ok_or_else(Error::syntax)?;
     let to = end_named(call.args.at(4)).ok_or_else(Error::syntax)?;
-    transfer_or_wait(call, from, to, &[b"LMOVE", call.args.at(1), call.args.at(2), word(from), word(to)])
+    let args = call.args;
+    let words = [b"LMOVE", args.at(1), args.at(2), args.at(3), args.at(4)];
+    transfer_or_wait(call, from, to, &words)
 }
 
 fn brpoplpush(call: &mut Call<'_, '_>) -> Done {

@@ -172,8 +172,10 @@ fn xadd(call: &mut Call<'_, '_>) -> Done {
     let is_as_asked = matches!(request.id, NewId::Given(_)) && !request.options.is_about();
     if let Some(effects) = call.effects.as_deref_mut().filter(|_| !is_as_asked) {
         let mut words: Vec<Vec<u8>> = call.args.iter_from(0).map(<[u8]>::to_vec).collect();
-        words[request.fields_at - 1] = id::text(id);
-        request.options.exact_words(&stream, &mut words);
+        if !matches!(request.id, NewId::Given(_)) {
+            words[request.fields_at - 1] = id::text(id);
+        }
+        request.options.exact_words(&stream, &mut words, request.fields_at - 1);
         effects.say_all(words.iter().map(Vec::as_slice));
     }
     drop(stream);

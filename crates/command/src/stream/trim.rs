@@ -7,7 +7,7 @@ use super::row::{ABOUT, ROW, XTRIM_EVENT};
 use crate::argument::{int, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Args;
-use store::{Precision, References, Settings, Trim};
+use store::{Id, Precision, References, Settings, Trim};
 
 pub(super) const XTRIM: Command = Command {
     name: "XTRIM",
@@ -59,10 +59,8 @@ pub(super) struct Options {
     is_about: bool,
     limit: Option<u64>,
     references: Option<References>,
-    /// The arguments that say what of this depends on how entries are kept: the mark `~` and the threshold
-    /// behind it, LIMIT and its number.
+    /// Where the mark `~` stands, before the threshold.
     about_at: usize,
-    limit_at: Option<usize>,
 }
 
 impl Options {
@@ -84,7 +82,6 @@ impl Options {
         }
         if is_word(word, "LIMIT") && more > 0 {
             let limit = u64::try_from(int(args.at(index + 1))?);
-            self.limit_at = Some(index);
             self.limit = Some(limit.map_err(|_| Error::limit_negative())?);
             return Ok(Some(2));
         }
@@ -128,18 +125,23 @@ impl Options {
     }
 
     /// A request with this trimming, as words that have the same outcome however leaves are filled: what is
-    /// left of the stream, exactly.
-    pub(super) fn exact_words(&self, stream: &store::Stream, words: &mut Vec<Vec<u8>>) {
+    /// left of the stream, exactly. Options end before argument `options_end`.
+    pub(super) fn exact_words(&self, stream: &store::Stream, words: &mut Vec<Vec<u8>>, options_end: usize) {
         if !self.is_about {
             return;
         }
         words[self.about_at] = b"=".to_vec();
         words[self.about_at + 1] = match self.trim {
+            // Nothing is left: no id is great enough to stay.
+            Some(Trim::MinId(_)) if stream.len() == 0 => id::text(Id::MAX),
             Some(Trim::MinId(_)) => id::text(stream.first_id()),
             Some(Trim::MaxLen(_)) | None => stream.len().to_string().into_bytes(),
         };
-        if let Some(at) = self.limit_at {
-            words.drain(at..at + 2);
+        // The last first, so that the others stay where they are.
+        for at in (2..options_end).rev().filter(|_| self.limit.is_some()) {
+            if is_word(&words[at], "LIMIT") {
+                words.drain(at..at + 2);
+            }
         }
     }
 
@@ -201,7 +203,8 @@ fn xtrim(call: &mut Call<'_, '_>) -> Done {
             let count = options.apply(&mut stream, settings);
             if let Some(effects) = call.effects.as_deref_mut().filter(|_| count > 0 && options.is_about()) {
                 let mut words: Vec<Vec<u8>> = call.args.iter_from(0).map(<[u8]>::to_vec).collect();
-                options.exact_words(&stream, &mut words);
+                let end = words.len();
+                options.exact_words(&stream, &mut words, end);
                 effects.say_all(words.iter().map(Vec::as_slice));
             }
             count

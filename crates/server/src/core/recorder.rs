@@ -15,6 +15,9 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::hint::cold_path;
 use store::{Deadline, Event, Told, View};
 
+/// A batch begins with no more room for records than this.
+const ROOM_BYTES_MAX: usize = 64 << 10;
+
 /// See the file's opener.
 #[derive(Default)]
 pub(crate) struct Recorder {
@@ -29,6 +32,8 @@ struct Notes {
     effects: Effects,
     /// Records that are not published yet.
     records: Vec<u8>,
+    /// How many bytes of records the last batch had, up to a bound: the next one begins with as much room.
+    room: usize,
 }
 
 /// The recording of one command.
@@ -141,8 +146,11 @@ impl Recorder {
 
     /// Numbers what was recorded, unless a transaction goes on.
     fn finish(&self, mut notes: RefMut<'_, Notes>, journal: &Journal) {
-        let Notes { effects, records } = &mut *notes;
+        let Notes { effects, records, room } = &mut *notes;
         if !self.is_open.get() && !effects.group.is_empty() {
+            if records.capacity() == 0 {
+                records.reserve(*room);
+            }
             effects.group.finish(journal.take_number(), records);
         }
     }
@@ -152,8 +160,10 @@ impl Recorder {
     pub(crate) fn publish(&self, journal: &Journal, worker: usize) {
         if self.is_on() {
             cold_path();
-            let records = std::mem::take(&mut self.notes.borrow_mut().records);
+            let mut notes = self.notes.borrow_mut();
+            let records = std::mem::take(&mut notes.records);
             if !records.is_empty() {
+                notes.room = records.len().min(ROOM_BYTES_MAX);
                 journal.publish(worker, records);
             }
         }

@@ -198,6 +198,9 @@ impl Journal {
         let mut desk = self.desk();
         let from = self.next.0.load(Relaxed);
         if !self.is_on() {
+            // What was recorded while the last reader left.
+            self.lanes.iter().for_each(|lane| lane.lock().clear());
+            self.waiting_bytes.store(0, Relaxed);
             desk.merge = Merge::new(self.lanes.len(), from);
             keyspace.record(true);
             self.is_on.store(true, Relaxed);

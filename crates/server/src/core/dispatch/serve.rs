@@ -109,6 +109,9 @@ impl<'s> Executor<'s> {
     #[cold]
     #[inline(never)]
     pub(super) fn finish(&self, mut view: View<'_>) {
+        if self.recorder.is_on() {
+            self.recorder.note_gone(&self.server.journal, &mut view);
+        }
         let told = view.take_told();
         let events = &self.server.key_events;
         self.hear(&told);
