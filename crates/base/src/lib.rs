@@ -8,6 +8,7 @@ pub mod hash;
 pub mod item;
 pub mod murmur;
 pub mod permutation;
+pub mod quotes;
 pub mod random;
 pub mod size;
 pub mod text;

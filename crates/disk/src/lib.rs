@@ -4,6 +4,11 @@
 //! | folder | what it holds |
 //! |---|---|
 //! | `journal/` | the effects of writes as records, and as a stream of commands |
+//! | `aof/` | the append-only file: its manifest, its commands |
 //! | `rdb/` | values as Redis writes them: DUMP's payloads, and what dump files are made of |
+//! | `source.rs`, `checksum.rs` | bytes that are read, from memory or a file; their checksum |
+pub mod aof;
+mod checksum;
 pub mod journal;
 pub mod rdb;
+mod source;

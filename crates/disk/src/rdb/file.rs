@@ -19,8 +19,8 @@
 //! version 5.
 use super::kind::Type;
 use super::read::Reader;
-use super::source::Broken;
-use super::source::Source;
+use crate::source::Broken;
+use crate::source::Source;
 use base::Millis;
 use store::{Deadline, Usage};
 

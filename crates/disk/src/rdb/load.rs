@@ -6,8 +6,8 @@
 use super::kind::Type;
 use super::load_stream;
 use super::read::Reader;
-use super::source::Broken;
-use super::source::Source;
+use crate::source::Broken;
+use crate::source::Source;
 use base::text::I64Text;
 use base::{Item, Millis, double};
 use pack::classic;

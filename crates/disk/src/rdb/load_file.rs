@@ -8,9 +8,9 @@ use super::file::{HEADER_BYTES, Head, Part, VERSION_CHECKSUM, module_name, next_
 use super::load::{Loaded, load};
 use super::read::{LengthsMax, Reader};
 use super::skip::{skip, skip_module};
-use super::source::Broken;
-use super::source::{Slice, Source, Stream};
 use super::version::VERSION_MAX;
+use crate::source::Broken;
+use crate::source::{Slice, Source, Stream};
 use base::Millis;
 use base::hash::Hash;
 use std::io::{self, Read};

@@ -18,8 +18,8 @@
 use super::kind::Type;
 use super::load::{Loaded, in_block};
 use super::read::Reader;
-use super::source::Broken;
-use super::source::Source;
+use crate::source::Broken;
+use crate::source::Source;
 use base::{Item, Millis};
 use pack::classic;
 use pack::classic::listpack::Listpack;

@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `version.rs` | the versions of the format |
 //! | `kind.rs` | the types of values, and which version each came with |
-//! | `source.rs`, `read.rs` | lengths, strings and numbers, read from bytes that may be anything |
+//! | `read.rs` | lengths, strings and numbers, read from bytes that may be anything |
 //! | `load.rs`, `load_stream.rs` | values, put under a key |
 //! | `write.rs` | lengths, strings and numbers, written |
 //! | `save.rs`, `save_stream.rs` | values of a snapshot, in the types that the version has |
@@ -25,12 +25,10 @@
 //! | `save_file.rs` | files, written from frozen data |
 //! | `load_file.rs`, `skip.rs` | files, cut into batches of keys |
 //! | `sort.rs` | batches, brought into the order of the keyspace and loaded |
-//! | `checksum.rs` | the checksum of files and payloads |
 //!
 //! Versions: 9 is Redis 5 and 6, 10 is 7.0, 11 is 7.2, 12 is 7.4 and 8; Valkey goes on from 80. What is read
 //! comes from anybody: every length is checked before it is believed, memory is taken in proportion to what
 //! has arrived, and what cannot be read leaves nothing behind.
-mod checksum;
 mod file;
 mod kind;
 mod load;
@@ -43,14 +41,13 @@ mod save_file;
 mod save_stream;
 mod skip;
 mod sort;
-mod source;
 mod version;
 mod write;
 
+pub use crate::source::Broken;
 pub use load_file::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece};
 pub use payload::{PayloadError, check, dump, restore, seal};
 pub use save::Form;
 pub use save_file::{About, FileForm, Output, SaveError, save_file};
 pub use sort::{Sorted, Sorter};
-pub use source::Broken;
 pub use version::{VERSION_MAX, VERSION_WRITTEN, VERSION_WRITTEN_MAX};

@@ -1,13 +1,13 @@
 //! What DUMP replies and RESTORE takes: a value, the version of the format, a checksum.
-use super::checksum::checksum;
 use super::kind::Type;
 use super::load::{Loaded, load};
 use super::read::{LengthsMax, Reader};
 use super::save::{Form, save};
-use super::source::Broken;
-use super::source::Slice;
 use super::version::VERSION_MAX;
 use super::write::Writer;
+use crate::checksum::checksum;
+use crate::source::Broken;
+use crate::source::Slice;
 use store::{Key, Settings, ValueRef, View};
 
 /// The bytes of the version and the checksum, behind the value.

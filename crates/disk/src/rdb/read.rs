@@ -1,6 +1,6 @@
 //! Lengths, strings and numbers, read from a source.
-use super::source::Broken;
-use super::source::Source;
+use crate::source::Broken;
+use crate::source::Source;
 use base::text::I64Text;
 use pack::lzf;
 

@@ -1,11 +1,11 @@
 //! Writes a dump file, as `file.rs` shows it, from frozen data.
 //!
 //! Nothing is held but what is gathered for the next write, so a collection of any size takes no memory.
-use super::checksum::Sum;
 use super::file::{header, mark};
 use super::save::{Form, save};
 use super::version::VERSION_TIMED_FIELDS;
 use super::write::{Sink, Writer};
+use crate::checksum::Sum;
 use base::Millis;
 use std::fs::File;
 use std::io::{self, Write};

@@ -2,8 +2,8 @@
 //! lengths.
 use super::kind::Type;
 use super::read::Reader;
-use super::source::Broken;
-use super::source::Source;
+use crate::source::Broken;
+use crate::source::Source;
 
 /// The bytes of a deadline, a time of day, a double.
 const WORD_BYTES: u64 = 8;

@@ -16,7 +16,7 @@
 use super::file::{Part, next_part};
 use super::load_file::{Batch, LoadCounts, LoadError, LoadRules, load_entry};
 use super::read::{LengthsMax, Reader};
-use super::source::Slice;
+use crate::source::Slice;
 use base::hash::Hash;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

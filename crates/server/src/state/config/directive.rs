@@ -1,7 +1,7 @@
 //! Lines of a configuration file that are no settings: they have no value that CONFIG GET could show.
 //! (`include` is in `source`, because it reads on.)
+use super::rules::merged;
 use super::setting::{Outcome, Words};
-use super::split::merged;
 use super::values::{ChannelDefault, Config, Rename, UserLine};
 
 /// Checks of lines that the settings cannot make themselves, because they do not know the commands.

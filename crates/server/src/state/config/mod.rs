@@ -5,9 +5,9 @@
 //! not at all; whoever wants a consistent look takes the `Arc` and keeps it.
 //!
 //! A `setting` is a row of the `table`, or of the table of `accepted` settings, which change nothing here. A
-//! configuration is read from its `source`: a file, whose lines are `split` into words and may be a
-//! `directive` or include the files of `paths`; the command line; CONFIG SET. `rewrite` writes it back, and
-//! `docs` makes the documents. `bind`, `defrag`, `limits`, `log_rules`, `process` and `snapshots` are the
+//! configuration is read from its `source`: a file, whose lines may be a `directive` or include the files of
+//! `paths`; the command line; CONFIG SET. `rules` joins words into rules of users. `rewrite` writes it back,
+//! and `docs` makes the documents. `bind`, `defrag`, `limits`, `log_rules`, `process` and `snapshots` are the
 //! values of some settings; `access`, `snapshot_rows` and `tls` have the rows of their topics, `notify` has
 //! one row with its values.
 mod accepted;
@@ -22,11 +22,11 @@ pub(crate) mod notify;
 mod paths;
 mod process;
 pub(crate) mod rewrite;
+mod rules;
 pub(crate) mod setting;
 mod snapshot_rows;
 mod snapshots;
 mod source;
-mod split;
 mod table;
 #[cfg(test)]
 mod table_tests;
@@ -34,6 +34,7 @@ mod tls;
 mod values;
 
 pub(crate) use crate::state::reason::reason;
+pub(crate) use base::quotes::{quoted, words};
 pub(crate) use bind::{Bind, Binds};
 pub use defrag::Defrag;
 pub(crate) use directive::Checks;
@@ -43,10 +44,10 @@ pub use limits::{MemoryShare, OutputLimit, OutputLimits};
 pub use log_rules::{LogRule, LogRules};
 pub use process::{Facility, OomScore, Supervised};
 pub(crate) use rewrite::replace;
+pub(crate) use rules::merged;
 pub(crate) use setting::until_nul;
 pub use snapshots::{OnSignal, SavePoint, Snapshots};
 pub use source::Source;
-pub(crate) use split::{merged, quoted, words};
 pub(crate) use table::percentiles;
 pub(crate) use tls::is_of_tls;
 pub use values::{Allow, Config, ConfigError, LogLevel, Tracking};

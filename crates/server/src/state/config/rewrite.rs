@@ -11,8 +11,8 @@
 //! yet: who may write into the folder does not choose what is written over.
 use super::accepted::Shape;
 use super::setting::{Kind, Setting, find, listed};
-use super::split;
 use super::values::Config;
+use base::quotes;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, RandomState};
@@ -85,7 +85,7 @@ fn read(old: &[u8]) -> Vec<Line> {
     }
     let line = |text: &[u8]| {
         let text = text.trim_ascii().to_vec();
-        let words = if text.starts_with(b"#") { None } else { split::words(&text) };
+        let words = if text.starts_with(b"#") { None } else { quotes::words(&text) };
         let name = words.as_ref().and_then(|words| words.first());
         let is_user = name.is_some_and(|name| name.eq_ignore_ascii_case(b"user"));
         Line { setting: name.and_then(|name| find(name)), is_user, text }
@@ -136,7 +136,7 @@ fn pairs(value: &[u8]) -> Vec<Vec<u8>> {
 fn written(setting: &Setting, value: Vec<u8>) -> Vec<u8> {
     use Shape::{Checked, Memory, Text};
     match &setting.kind {
-        Kind::Text { .. } | Kind::Accepted { shape: Text | Checked(_), .. } => split::quoted(&value),
+        Kind::Text { .. } | Kind::Accepted { shape: Text | Checked(_), .. } => quotes::quoted(&value),
         Kind::Memory { .. } | Kind::MemoryOrPercent { .. } | Kind::Accepted { shape: Memory { .. }, .. } => {
             std::str::from_utf8(&value).ok().and_then(|v| v.parse().ok()).map_or(value, with_unit)
         }

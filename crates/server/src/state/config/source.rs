@@ -4,8 +4,9 @@
 //! lines behind the file's, so an error names the line as Redis would.
 use super::directive::{self, Checks};
 use super::values::{Config, ConfigError};
-use super::{paths, setting, split};
+use super::{paths, setting};
 use crate::state::reason::reason;
+use base::quotes;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -110,7 +111,7 @@ fn options_as_lines(args: &[Vec<u8>]) -> Vec<u8> {
             if !lines.is_empty() {
                 lines.push(b' ');
             }
-            lines.extend(split::quoted(arg));
+            lines.extend(quotes::quoted(arg));
             values += 1;
         }
     }
@@ -155,7 +156,7 @@ impl Reading<'_> {
 
     /// Applies one line. Relative names behind a line `dir` mean files in that folder, as in Redis.
     fn apply_line(&mut self, line: &[u8], depth: usize) -> Result<(), Fault> {
-        let words = split::words(line)
+        let words = quotes::words(line)
             .ok_or_else(|| Fault::Here("Unbalanced quotes in configuration line".into()))?;
         let Some((name, values)) = words.split_first() else { return Ok(()) };
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();

@@ -1,5 +1,5 @@
 //! Where bytes come from.
-use super::checksum::Sum;
+use crate::checksum::Sum;
 use std::io::{self, Read};
 
 /// Bytes that are no value.
@@ -130,6 +130,32 @@ impl<R: Read> Stream<R> {
             }
         }
         !self.has_ended
+    }
+}
+
+impl<R: Read> Stream<R> {
+    /// The next byte, which is not taken; None at the end.
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        self.fill(1);
+        self.waiting().first().copied()
+    }
+
+    /// The next line with its end, or so many bytes where it is longer. None if the end comes before.
+    pub(crate) fn take_line(&mut self, len_max: usize) -> Option<&[u8]> {
+        let mut len = 0;
+        loop {
+            let found = self.waiting().iter().skip(len).position(|byte| *byte == b'\n');
+            if let Some(more) =
+                found.map(|at| len + at + 1).or((self.waiting().len() >= len_max).then_some(len_max))
+            {
+                return self.take(more.min(len_max) as u64).ok();
+            }
+            len = self.waiting().len();
+            self.fill(len + 1);
+            if self.waiting().len() == len {
+                return None;
+            }
+        }
     }
 }
 

@@ -5,23 +5,23 @@ use crc::{Crc, Digest, Table};
 static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&crc::CRC_64_REDIS);
 
 /// The checksum of `bytes`.
-pub(super) fn checksum(bytes: &[u8]) -> u64 {
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     CHECKSUM.checksum(bytes)
 }
 
 /// The checksum of bytes that come one after another.
-pub(super) struct Sum(Digest<'static, u64, Table<16>>);
+pub(crate) struct Sum(Digest<'static, u64, Table<16>>);
 
 impl Sum {
-    pub(super) fn new() -> Sum {
+    pub(crate) fn new() -> Sum {
         Sum(CHECKSUM.digest())
     }
 
-    pub(super) fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    pub(super) fn value(&self) -> u64 {
+    pub(crate) fn value(&self) -> u64 {
         self.0.clone().finalize()
     }
 }

@@ -1,0 +1,197 @@
+//! The manifest of an append-only file: a line for each file, in the order in which they are read.
+//!
+//! ```text
+//! file appendonly.aof.3.base.rdb seq 3 type b
+//! file appendonly.aof.3.incr.aof seq 3 type i
+//! file "name with spaces.2.incr.aof" seq 2 type h startoffset 8
+//! ```
+//!
+//! Type `b` is the base, of which there is one at most; `i` are increments, whose numbers ascend; `h` are
+//! files that were replaced and wait to be removed. Lines with `#` say nothing. Words that are not known are
+//! kept out: Redis 8 writes `startoffset` and `endoffset`, which count what replicas were sent.
+use base::quotes::{quoted, words};
+use base::text::parse_i64;
+
+/// A longer line is refused.
+const LINE_BYTES_MAX: usize = 1024;
+
+/// Which files there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest {
+    pub base: Option<Part>,
+    /// In the order in which they are read.
+    pub increments: Vec<Part>,
+    /// Files that are not needed any more.
+    pub history: Vec<Part>,
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// In the folder of the manifest.
+    pub name: Vec<u8>,
+    /// Of the base, or of the increment.
+    pub number: u64,
+}
+
+/// Which file a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Base,
+    History,
+    Increment,
+}
+
+/// What is wrong with a manifest, and in which line, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManifestError {
+    pub line: usize,
+    pub what: &'static str,
+}
+
+impl Manifest {
+    /// Reads the text of a manifest.
+    pub fn parse(text: &[u8]) -> Result<Manifest, ManifestError> {
+        const EMPTY: &str = "Found an empty AOF manifest";
+        let mut manifest = Manifest::default();
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        if text.is_empty() {
+            return Err(ManifestError { line: 1, what: EMPTY });
+        }
+        for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let done = if line.len() >= LINE_BYTES_MAX {
+                Err("The AOF manifest file contains too long line")
+            } else if line.starts_with(b"#") {
+                Ok(())
+            } else {
+                part_of(line).and_then(|(sort, part)| manifest.add(sort, part))
+            };
+            done.map_err(|what| ManifestError { line: index + 1, what })?;
+        }
+        Ok(manifest)
+    }
+
+    fn add(&mut self, sort: Sort, part: Part) -> Result<(), &'static str> {
+        match sort {
+            Sort::Base if self.base.is_some() => return Err("Found duplicate base file information"),
+            Sort::Base => self.base = Some(part),
+            Sort::History => self.history.push(part),
+            Sort::Increment if self.increments.last().is_some_and(|last| last.number >= part.number) => {
+                return Err("Found a non-monotonic sequence number");
+            }
+            Sort::Increment => self.increments.push(part),
+        }
+        Ok(())
+    }
+
+    /// The text of the manifest.
+    pub fn text(&self) -> Vec<u8> {
+        let lines =
+            [(&self.base.clone().into_iter().collect(), 'b'), (&self.history, 'h'), (&self.increments, 'i')];
+        let mut text = Vec::new();
+        for (parts, sort) in lines {
+            for part in parts {
+                text.extend_from_slice(b"file ");
+                text.extend_from_slice(&shown(&part.name));
+                text.extend_from_slice(format!(" seq {} type {sort}\n", part.number).as_bytes());
+            }
+        }
+        text
+    }
+}
+
+/// A name, in quotes where it needs them.
+fn shown(name: &[u8]) -> Vec<u8> {
+    let needs = |byte: &u8| !byte.is_ascii_graphic() || matches!(byte, b'"' | b'\'' | b'\\');
+    if name.is_empty() || name.iter().any(needs) { quoted(name) } else { name.to_vec() }
+}
+
+/// The file that a line is about.
+fn part_of(line: &[u8]) -> Result<(Sort, Part), &'static str> {
+    const INVALID: &str = "Invalid AOF manifest file format";
+    let words = words(line).filter(|words| words.len() >= 6 && words.len() % 2 == 0).ok_or(INVALID)?;
+    let (mut name, mut number, mut sort) = (None, None, None);
+    for pair in words.chunks_exact(2) {
+        let value = &pair[1];
+        match pair[0].to_ascii_lowercase().as_slice() {
+            b"file" if value.contains(&b'/') => return Err("File can't be a path, just a filename"),
+            b"file" => name = Some(value.clone()),
+            b"seq" => number = parse_i64(value).and_then(|number| u64::try_from(number).ok()),
+            b"type" => {
+                sort = Some(match value.as_slice() {
+                    b"b" => Sort::Base,
+                    b"h" => Sort::History,
+                    b"i" => Sort::Increment,
+                    _ => return Err("Unknown AOF file type"),
+                });
+            }
+            _ => {}
+        }
+    }
+    let number = number.filter(|number| *number > 0).ok_or(INVALID)?;
+    let name = name.filter(|name| !name.is_empty()).ok_or(INVALID)?;
+    Ok((sort.ok_or(INVALID)?, Part { name, number }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+
+    fn part(name: &str, number: u64) -> Part {
+        Part { name: name.into(), number }
+    }
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        let manifest = Manifest {
+            base: Some(part("a.1.base.rdb", 1)),
+            increments: vec![part("a b.3.incr.aof", 3), part("it's.4.incr.aof", 4)],
+            history: vec![part("a.1.incr.aof", 1)],
+        };
+        let text = manifest.text();
+        assert_eq!(Manifest::parse(&text), Ok(manifest), "{}", String::from_utf8_lossy(&text));
+    }
+
+    #[test]
+    fn manifests_of_redis_are_read() {
+        let text = "# two files\nfile \"app end.aof.3.base.rdb\" seq 3 type b\n\
+                    FILE \"app end.aof.3.incr.aof\" SEQ 3 TYPE i startoffset 8\n";
+        let manifest = Manifest::parse(text.as_bytes()).unwrap();
+        assert_eq!(manifest.base, Some(part("app end.aof.3.base.rdb", 3)));
+        assert_eq!(manifest.increments, [part("app end.aof.3.incr.aof", 3)]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let long = format!("#{}", "x".repeat(1100));
+        for (text, line, what) in [
+            ("", 1, "Found an empty AOF manifest"),
+            ("file a seq 1 type i\n\n", 2, "Invalid AOF manifest file format"),
+            ("file a seq 1 type", 1, "Invalid AOF manifest file format"),
+            ("file a seq 0 type i", 1, "Invalid AOF manifest file format"),
+            ("file a seq x type i", 1, "Invalid AOF manifest file format"),
+            ("file a/b seq 1 type i", 1, "File can't be a path, just a filename"),
+            ("file a seq 1 type x", 1, "Unknown AOF file type"),
+            ("file a seq 1 type b\nfile b seq 2 type b", 2, "Found duplicate base file information"),
+            ("file a seq 2 type i\nfile b seq 2 type i", 2, "Found a non-monotonic sequence number"),
+            (&long, 1, "The AOF manifest file contains too long line"),
+        ] {
+            assert_eq!(Manifest::parse(text.as_bytes()), Err(ManifestError { line, what }), "{text}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused() {
+        let mut random = Random::new(3);
+        let pieces = ["file ", "a", "seq ", "1 ", "type ", "b", "i ", "\n", "\"", "#", "/", "\\x", " "];
+        for _ in 0..20_000 {
+            let text: String = (0..random.below(20)).map(|_| pieces[random.below(13) as usize]).collect();
+            if let Ok(manifest) = Manifest::parse(text.as_bytes())
+                && manifest != Manifest::default()
+            {
+                assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest), "{text:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The append-only file of Redis 7 and later: a folder of files, and a manifest that says which of them
+//! count.
+//!
+//! ```text
+//! appendonlydir/appendonly.aof.manifest        the list
+//!               appendonly.aof.3.base.rdb      all data at one moment, as a dump file
+//!               appendonly.aof.3.incr.aof      what was written since, as commands
+//!               appendonly.aof.4.incr.aof      and so on: these are read one after the other
+//! ```
+//!
+//! Before Redis 7 it was one file: commands, or a dump file followed by commands.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `manifest.rs` | the manifest, read and written |
+//! | `commands.rs` | a file of commands, read |
+pub mod commands;
+pub mod manifest;
