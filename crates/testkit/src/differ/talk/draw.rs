@@ -182,9 +182,10 @@ impl Writer<'_> {
         if name.ends_with("unsubscribe") && self.is_in_transaction[connection] {
             return;
         }
-        // Who begins that within a transaction is told of what it has changed before (docs/differences.md).
-        let begins = step.request.last().is_some_and(|word| word.eq_ignore_ascii_case(b"noloop"));
-        if begins && self.is_in_transaction[connection] {
+        // What a transaction has caused to be told goes by how its client tracks at the end of it
+        // (docs/differences.md).
+        let changes_ways = name == "hello" || full_name == "client|tracking";
+        if changes_ways && self.is_in_transaction[connection] && self.themes.contains(&Theme::Copies) {
             return;
         }
         match &*name {

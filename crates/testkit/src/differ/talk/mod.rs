@@ -190,10 +190,14 @@ impl Talk<'_> {
         Ok(difference)
     }
 
-    /// Whether Sardine may remember a key of this request that the peer does not: of an XREAD that is refused
-    /// (docs/differences.md).
+    /// Whether only one of the servers may remember a key of this request: of a read that is refused for its
+    /// arguments (docs/differences.md).
     fn remembers_more(&self, step: &Step, theirs: &Heard) -> bool {
-        let reads = |request: &Vec<Vec<u8>>| request[0].to_ascii_lowercase().starts_with(b"xread");
+        let finds_otherwise = ["xread", "zunion", "zinter", "zdiff", "sintercard"];
+        let reads = |request: &Vec<Vec<u8>>| {
+            let name = String::from_utf8_lossy(&request[0]).to_ascii_lowercase();
+            finds_otherwise.iter().any(|begin| name.starts_with(begin))
+        };
         let may_refuse = reads(&step.request) || self.queues[step.connection].iter().any(reads);
         let is_error = |value: &Value| value.lines().iter().any(|line| line.contains("-ERR"));
         may_refuse && theirs.values[step.connection].iter().any(is_error) && self.is_tracking()
