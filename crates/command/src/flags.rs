@@ -40,6 +40,12 @@ impl Flags {
     /// Clients are not told.
     pub const TELLS_HEALTH: Flags = Flags(1 << 21);
 
+    /// `enable-debug-command` decides who may call it. Clients are not told.
+    pub const LOOKS_INSIDE: Flags = Flags(1 << 22);
+
+    /// `enable-module-command` decides who may call it. Clients are not told.
+    pub const LOADS_CODE: Flags = Flags(1 << 23);
+
     /// Names as COMMAND INFO sends them, in its order.
     pub const NAMES: &[(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),

@@ -8,7 +8,7 @@ use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&MODULE]);
 
 const SINCE_FIRST: Doc = Doc { group: Group::Server, since: "4.0.0", complexity: "O(1)", ..Doc::NEW };
-const CHANGES: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING);
+const CHANGES: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING).or(Flags::LOADS_CODE);
 
 const MODULE: ServerCommand = ServerCommand {
     name: "MODULE",

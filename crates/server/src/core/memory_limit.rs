@@ -179,6 +179,16 @@ impl<'s> MemoryLimit<'s> {
         counted::thread_bytes().saturating_add_unsigned(coming_bytes) >= self.count_at
     }
 
+    /// Counts, and tells whether a request that adds `coming_bytes` would be refused: memory is over the
+    /// limit while no key may be evicted, or no eviction could make room. Nothing is removed, so the caller
+    /// may hold shards.
+    pub(crate) fn refuses(&self, coming_bytes: u64) -> bool {
+        let may_evict = self.eviction.policy != Policy::NoEviction || self.server.keyspace.expiry_rests();
+        self.is_set()
+            && (coming_bytes > self.limit_bytes
+                || !may_evict && counted_bytes(self.server) > self.limit_bytes)
+    }
+
     /// Counts, and where memory is in the zone makes some room beside the key that is about to be written, of
     /// which `beside` is the database and the hash. False if that is not enough: then
     /// [`MemoryLimit::make_room`] follows. The caller is inside its worker's gate and holds no shard.

@@ -2,6 +2,7 @@
 use crate::core::error;
 use crate::core::registry::Row;
 use crate::state::acl::{Denied, User};
+use command::Error;
 use resp::{Args, Reply};
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ pub(crate) enum Refusal<'s> {
     UnknownSubcommand(&'s Row),
     /// Too few or too many arguments.
     Arity(&'s Row),
+    /// A setting allows it to nobody, or to nobody from there.
+    NotEnabled(&'s Row, Error),
     /// A password is set and was not given.
     NotAuthenticated(&'s Row),
     /// The client listens to channels in RESP2, where few commands are allowed.
@@ -42,6 +45,7 @@ impl<'s> Refusal<'s> {
         match self {
             Refusal::UnknownCommand | Refusal::UnknownSubcommand(_) => None,
             Refusal::Arity(row)
+            | Refusal::NotEnabled(row, _)
             | Refusal::NotAuthenticated(row)
             | Refusal::OnlyListens(row)
             | Refusal::InTransaction(row)
@@ -59,6 +63,7 @@ impl<'s> Refusal<'s> {
             Refusal::UnknownCommand => error::unknown_command(args),
             Refusal::UnknownSubcommand(container) => error::unknown_subcommand(args, &container.called),
             Refusal::Arity(row) => command::Error::wrong_arity(&row.full_name).text().into(),
+            Refusal::NotEnabled(_, why) => why.text().into(),
             Refusal::NotAuthenticated(_) => error::NOT_AUTHENTICATED.to_vec(),
             Refusal::OnlyListens(row) => error::only_listens(&row.full_name),
             Refusal::InTransaction(_) => error::NOT_IN_TRANSACTIONS.to_vec(),

@@ -117,3 +117,27 @@ fn a_large_argument_arrives_whole() {
         client.check("GET large", &bulk(&large));
     }
 }
+
+/// As in Redis 8.0.2. RENAME needs no memory, so it makes the key ready.
+#[test]
+fn a_request_that_waits_is_refused_when_its_key_comes_while_memory_is_full() {
+    const REFUSED: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+    let server = start(config());
+    let [mut a, mut b, mut c, mut d] = [(); 4].map(|()| Client::connect(&server));
+    b.send(b"BLMOVE l moved LEFT RIGHT 0\r\n");
+    d.wait_for_info("blocked_clients", "1");
+    c.send(b"BRPOPLPUSH l moved 0\r\n");
+    d.wait_for_info("blocked_clients", "2");
+    a.send(b"BLPOP l 0\r\n");
+    d.wait_for_info("blocked_clients", "3");
+    d.check("RPUSH source v w", ":2\r\n");
+    d.check("CONFIG SET maxmemory 1", "+OK\r\n");
+    d.check("RENAME source l", "+OK\r\n");
+    b.expect(REFUSED);
+    c.expect(REFUSED);
+    a.expect("*2\r\n$1\r\nl\r\n$1\r\nv\r\n");
+    d.check("LRANGE l 0 -1", "*1\r\n$1\r\nw\r\n");
+    d.check("EXISTS moved", ":0\r\n");
+    assert!(d.ask("INFO commandstats").contains("cmdstat_blmove:calls=1,"), "it ran once, to wait");
+    assert!(d.ask("INFO commandstats").contains("rejected_calls=1,"), "and was refused once");
+}

@@ -139,3 +139,27 @@ fn there_are_no_modules_and_who_may_load_some_is_told_that_it_failed() {
     let unknown = "-ERR Error unloading module: no such module with that name\r\n";
     client.check("MODULE UNLOAD nothing", unknown);
 }
+
+#[test]
+fn what_no_setting_allows_is_refused_before_anything_else_and_never_queued() {
+    let server = start(Config { enable_debug_command: Allow::No, requirepass: b"p".to_vec(), ..config() });
+    let refused = |name: &str| {
+        let setting = format!("enable-{}-command", name.to_ascii_lowercase());
+        format!(
+            "-ERR {name} command not allowed. If the {setting} option is set to \"local\", you can run it from a local \
+             connection, otherwise you need to set this option in the configuration file, and then restart the \
+             server.\r\n"
+        )
+    };
+    let mut client = Client::connect(&server);
+    client.check("DEBUG SLEEP 0", &refused("DEBUG"));
+    client.check("AUTH p", "+OK\r\n");
+    for request in ["DEBUG SLEEP 0", "MODULE LOAD x", "MODULE UNLOAD x"] {
+        let name = request.split(' ').next().unwrap();
+        client.check("MULTI", "+OK\r\n");
+        client.check(request, &refused(name));
+        client.check("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n");
+    }
+    client.check("SUBSCRIBE c", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
+    client.check("DEBUG SLEEP 0", &refused("DEBUG"));
+}

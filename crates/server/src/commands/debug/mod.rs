@@ -14,7 +14,7 @@ mod structure;
 use crate::commands::help;
 use crate::core::call::{ADMIN, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use command::{Arity, Doc, Done, Error, Group};
+use command::{Arity, Doc, Done, Error, Flags, Group};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&DEBUG]);
 const DEBUG: ServerCommand = ServerCommand {
     name: "DEBUG",
     arity: Arity::AtLeast(2),
-    flags: ADMIN,
+    flags: ADMIN.or(Flags::LOOKS_INSIDE),
     doc: Doc {
         group: Group::Server,
         since: "1.0.0",

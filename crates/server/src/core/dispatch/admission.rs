@@ -12,7 +12,7 @@ use crate::core::registry::Row;
 use crate::core::session::{After, Session};
 use crate::state::acl::Users;
 use crate::state::persistence::{LOADING, NOTHING, UNSAVED};
-use command::Flags;
+use command::{Done, Error, Flags};
 use resp::{Args, Reply};
 use std::hint::cold_path;
 use std::sync::Arc;
@@ -78,6 +78,9 @@ impl<'s> Executor<'s> {
     /// Why a session may not send this, if it may not: it has to log in, or its user's rules do not allow it.
     #[cold]
     pub(super) fn denies(&self, session: &Session, row: &'s Row, args: &Args<'_>) -> Option<Refusal<'s>> {
+        if let Err(why) = self.is_enabled(session, row) {
+            return Some(Refusal::NotEnabled(row, why));
+        }
         if session.must_log_in(&self.users) && !row.flags.has(Flags::NO_AUTH) {
             return Some(Refusal::NotAuthenticated(row));
         }
@@ -87,6 +90,24 @@ impl<'s> Executor<'s> {
         let denied = permission::check(&session.user, row, args).err()?;
         let user = Arc::clone(&session.user);
         Some(Refusal::NoPermission(row, Box::new(NoPermission { user, denied })))
+    }
+
+    /// Whether the settings allow the command. As in Redis this comes before all other checks, so that
+    /// nothing
+    /// of the kind is queued. The commands check it themselves too, for sessions that are in no mode.
+    fn is_enabled(&self, session: &Session, row: &Row) -> Done {
+        let allow = if row.flags.has(Flags::LOOKS_INSIDE) {
+            self.config.enable_debug_command
+        } else if row.flags.has(Flags::LOADS_CODE) {
+            self.config.enable_module_command
+        } else {
+            return Ok(());
+        };
+        if allow.allows(session.record.is_local()) {
+            return Ok(());
+        }
+        let name = row.full_name.split('|').next().unwrap_or_default();
+        Err(Error::not_enabled(&name.to_ascii_uppercase(), &format!("enable-{name}-command")))
     }
 
     /// Whether this request is refused because the data is being loaded, or could not be saved.

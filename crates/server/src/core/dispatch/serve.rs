@@ -9,7 +9,7 @@
 //!
 //! A served request may change a key that other requests wait for. So serving goes in rounds: each tries the
 //! requests whose keys the round before has changed.
-use super::{Executor, Request};
+use super::{Executor, Request, bytes_of};
 use crate::core::error;
 use crate::core::mailbox::Message;
 use crate::core::modes::Modes;
@@ -20,7 +20,7 @@ use crate::core::session::{After, Session, Ticket, Waiting};
 use crate::core::waiters::{Place, Ready, Waiter};
 use crate::state::acl::log::Context;
 use base::Millis;
-use command::{Call, DataRun, Done, Wait};
+use command::{Call, DataRun, Done, Flags, Wait};
 use resp::{Protocol, Reply};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
@@ -226,6 +226,11 @@ impl<'s> Executor<'s> {
             }
             return outcome;
         }
+        if row.flags.has(Flags::DENYOOM) && self.memory_limit.refuses(bytes_of(&waiter.args())) {
+            *waiting = None;
+            self.refuse_waiter(waiter, row, error::OUT_OF_MEMORY);
+            return Outcome::Answered;
+        }
         let Some(keys) = view.try_add(waiter.db, waiter.keys()) else { return Outcome::Contended };
         let Run::Data(DataRun::Blocking(run)) = row.run else {
             unreachable!("only commands that may wait are queued")
@@ -260,13 +265,18 @@ impl<'s> Executor<'s> {
         let Err(denied) = permission::check(user, row, &args) else { return Ok(()) };
         let by = (&*waiter.record, Context::Toplevel);
         permission::note(self.server, by, row, (user, denied), &args);
-        self.counters.commands[row.number].rejected.add(1);
-        let text = error::no_permission(user, &row.full_name, denied);
-        self.counters.count_error(&text);
-        let mut reply = Reply::new(waiter.protocol);
-        append_error(&mut reply, &text);
-        self.server.mailboxes.post(waiter.record.worker, Message::Served(waiter.record.id, reply.out));
+        self.refuse_waiter(waiter, row, &error::no_permission(user, &row.full_name, denied));
         Err(Outcome::Answered)
+    }
+
+    /// Answers a request that waits with an error, without running it.
+    #[cold]
+    fn refuse_waiter(&self, waiter: &Waiter, row: &Row, text: &[u8]) {
+        self.counters.commands[row.number].rejected.add(1);
+        self.counters.count_error(text);
+        let mut reply = Reply::new(waiter.protocol);
+        append_error(&mut reply, text);
+        self.server.mailboxes.post(waiter.record.worker, Message::Served(waiter.record.id, reply.out));
     }
 
     /// Serves requests whose keys were noted as ready, each under locks of its own.
