@@ -73,7 +73,14 @@ fn play_storms(first: u64, count: u64) -> Result<usize, Box<dyn Error>> {
     let (mut differing, mut bytes) = (0, 0);
     for seed in first..first.saturating_add(count) {
         let workers = 1 + (seed % 5) as usize;
-        let storm = Storm { seed, workers, clients: 8, requests: 10_000, evicts: seed % 3 == 0 };
+        let storm = Storm {
+            seed,
+            workers,
+            clients: 8,
+            requests: 10_000,
+            evicts: seed % 3 == 0,
+            expires_on_sight: seed % 2 == 0,
+        };
         let weathered = storm.weather()?;
         bytes += weathered.journal_bytes;
         if !(weathered.errors.is_empty() && weathered.differences.is_empty()) {

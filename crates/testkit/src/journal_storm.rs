@@ -22,6 +22,8 @@ pub struct Storm {
     pub requests: u64,
     /// Memory is short: keys are evicted.
     pub evicts: bool,
+    /// Whoever comes across a key or field that has expired removes it; nobody else does.
+    pub expires_on_sight: bool,
 }
 
 /// What came of it.
@@ -43,12 +45,14 @@ impl Storm {
         let storm = InProcess::start(config.clone());
         if self.evicts {
             let mut client = storm.client()?;
-            let used = client.call(&["MEMORY", "STATS"])?.lines();
-            assert!(!used.is_empty());
             client.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-random"])?;
         }
         let tap = Tap::open(&storm.server)?;
+        if self.expires_on_sight {
+            storm.client()?.call(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"])?;
+        }
         self.blow(&storm)?;
+        look_at_all(&storm)?;
         let address = storm.address();
         let first = data(&address)?;
         let journal = tap.take(&storm.server);
@@ -116,6 +120,19 @@ impl Storm {
         }
         Ok(())
     }
+}
+
+/// Time stands still; whatever has expired is come across.
+fn look_at_all(storm: &InProcess) -> io::Result<()> {
+    let mut client = storm.client()?;
+    for db in ["0", "1"] {
+        client.call(&["SELECT", db])?;
+        client.call(&["SCAN", "0", "COUNT", "100000"])?;
+        for hash in 0..4 {
+            client.call(&["HGETALL", &format!("h:{hash}")])?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes memory away for a moment, so that some keys go.

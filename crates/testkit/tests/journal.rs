@@ -1,11 +1,15 @@
 //! What the journal says, compared with the append-only file of a real server, and replayed.
+use disk::journal::{Reader, Record};
 use server::{Clock, Config, Log, Running};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use testkit::differ::journal::{Journals, replay};
 use testkit::in_process::InProcess;
 use testkit::journal::{AofFile, Tap, effects};
 use testkit::journal_script::{compare, shown};
 use testkit::journal_storm::Storm;
 use testkit::redis_server::RedisServer;
+use testkit::resp_client::{Address, RespClient};
 
 /// Some seconds. `cargo xtask differ --journal` plays more, with other seeds.
 const STREAM_COUNT: u64 = 60;
@@ -42,7 +46,8 @@ fn random_streams_are_recorded_as_the_unpacked_redis_server_records_them() {
 #[test]
 fn what_many_clients_do_at_once_is_recorded_in_the_order_in_which_it_was_done() {
     for (seed, workers, evicts) in [(1, 1, false), (2, 4, false), (3, 3, true), (4, 2, false)] {
-        let storm = Storm { seed, workers, clients: 8, requests: 3_000, evicts };
+        let expires_on_sight = seed != 3;
+        let storm = Storm { seed, workers, clients: 8, requests: 3_000, evicts, expires_on_sight };
         let weathered = storm.weather().unwrap();
         assert_eq!(weathered.errors, [] as [String; 0], "{storm:?}");
         assert_eq!(weathered.differences, [] as [(String, String); 0], "{storm:?}");
@@ -82,6 +87,47 @@ fn what_time_and_chance_do_is_recorded_as_what_it_came_to() {
             assert_eq!(told, expected.trim(), "{line}");
         }
     }
+}
+
+/// A reader that takes nothing until it is let.
+struct Stuck(Arc<Mutex<u64>>);
+
+impl Reader for Stuck {
+    fn take(&mut self, _: &Record<'_>) {
+        *self.0.lock().expect("nobody panics who holds it") += 1;
+    }
+
+    fn pause(&mut self) {}
+}
+
+#[test]
+fn writers_wait_for_a_reader_that_has_fallen_behind_and_those_who_read_do_not() {
+    const VALUES: u64 = 80;
+    let server = sardine(2);
+    let taken = Arc::new(Mutex::new(0));
+    let id = server.read_journal(Box::new(Stuck(Arc::clone(&taken)))).unwrap();
+    let address: Address = server.addresses[0].into();
+    let mut reader = RespClient::connect(&address).unwrap();
+    let mut len =
+        || reader.call(&["DBSIZE"]).unwrap().lines().join("").trim_start_matches(':').parse::<u64>().unwrap();
+    let held = taken.lock().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = RespClient::connect(&address).unwrap();
+            let value = vec![b'x'; 1 << 20];
+            for index in 0..VALUES {
+                let set = writer.call(&[b"SET".as_slice(), format!("k{index}").as_bytes(), &value]).unwrap();
+                assert_eq!(set.text(), Some(&b"OK"[..]));
+            }
+        });
+        // 32 MB wait for the reader; one more was on its way, or two.
+        while len() < 32 {}
+        assert!((0..2_000).all(|_| len() <= 35), "{}", len());
+        drop(held);
+    });
+    assert_eq!(len(), VALUES);
+    server.end_journal(id);
+    assert_eq!(*taken.lock().unwrap(), VALUES);
 }
 
 /// What `compare` understands.
