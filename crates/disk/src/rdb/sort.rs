@@ -22,8 +22,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
-/// So many bytes of records lie in one piece of memory, if they are not longer.
-const CHUNK_BYTES: usize = 64 << 10;
+/// Records lie in pieces of memory of so many bytes, if they are not longer; or of fewer, where there are so
+/// many shards that the pieces which each thread fills would take more than [`OPEN_BYTES_MAX`].
+const CHUNK_BYTES_MAX: usize = 64 << 10;
+const CHUNK_BYTES_MIN: usize = 1 << 10;
+const OPEN_BYTES_MAX: usize = 16 << 20;
 const HEAD_BYTES: usize = 4 + 2 + 8;
 
 /// Records of one shard.
@@ -129,13 +132,16 @@ pub struct Sorter<'s> {
     sorted: &'s Sorted,
     /// The chunk of each shard that is being filled.
     open: Vec<Vec<u8>>,
+    chunk_bytes: usize,
     name: Vec<u8>,
 }
 
 impl<'s> Sorter<'s> {
     /// [`Sorter::finish`] hands over what it has not handed to `sorted` by then.
     pub fn new(sorted: &'s Sorted) -> Sorter<'s> {
-        Sorter { sorted, open: vec![Vec::new(); sorted.shards()], name: Vec::new() }
+        let shards = sorted.shards();
+        let chunk_bytes = (OPEN_BYTES_MAX / shards).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        Sorter { sorted, open: vec![Vec::new(); shards], chunk_bytes, name: Vec::new() }
     }
 
     /// Sorts the keys of a batch. Those that have expired are left out.
@@ -160,7 +166,7 @@ impl<'s> Sorter<'s> {
             let bytes = batch.bytes_of(part);
             let open = &mut self.open[shard];
             if open.len() + HEAD_BYTES + bytes.len() > open.capacity() {
-                let room = CHUNK_BYTES.max(HEAD_BYTES + bytes.len());
+                let room = self.chunk_bytes.max(HEAD_BYTES + bytes.len());
                 let full = std::mem::replace(open, Vec::with_capacity(room));
                 if !full.is_empty() {
                     self.sorted.add(shard, full);
