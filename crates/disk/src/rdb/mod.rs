@@ -30,6 +30,8 @@
 //! comes from anybody: every length is checked before it is believed, memory is taken in proportion to what
 //! has arrived, and what cannot be read leaves nothing behind.
 mod file;
+#[cfg(test)]
+mod file_tests;
 mod kind;
 mod load;
 mod load_file;

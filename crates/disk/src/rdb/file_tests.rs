@@ -1,0 +1,272 @@
+//! Whole files: written from a keyspace, loaded into another, cut short, changed, and written to disks that
+//! fail.
+use super::load_file::{FileReader, LoadCounts, LoadError, LoadRules, Piece};
+use super::save::Form as ValueForm;
+use super::save_file::{About, FileForm, Output, SaveError, save_file};
+use super::sort::{Sorted, Sorter};
+use super::{VERSION_WRITTEN, payload};
+use base::hash::Seed;
+use base::{Item, Millis};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use store::{Deadline, End, Expiry, Form, Id, Keyspace, KeyspaceOptions, Lifetime, Pairs, Policy, Settings};
+
+const NOW: Millis = Millis(1_780_000_000_000);
+const LATER: Millis = Millis(1_790_000_000_000);
+
+fn keyspace(seed: u64) -> Keyspace {
+    Keyspace::new(KeyspaceOptions { shard_bits: 3, databases: 4, seed: Seed::new(seed, 1) })
+}
+
+fn edit(keyspace: &Keyspace, db: u16, key: &str, edit: impl FnOnce(&mut store::View<'_>, &store::Key<'_>)) {
+    let settings = Settings::default();
+    let (mut view, key) = keyspace.lock_one(db, NOW, &settings, key.as_bytes());
+    edit(&mut view, &key);
+}
+
+struct OnePair;
+
+impl Pairs for OnePair {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn name(&self, _: usize) -> &[u8] {
+        b"field"
+    }
+
+    fn value(&self, _: usize) -> Item<'_> {
+        Item::Bytes(b"value")
+    }
+
+    fn text_bytes(&self) -> usize {
+        10
+    }
+}
+
+/// Some keys of every type; `large` adds one that does not fit a batch.
+fn fill(keyspace: &Keyspace, large: bool) {
+    let put = |db, key: &str, text: &str, expiry| {
+        edit(keyspace, db, key, |view, key| view.put_string(key, text.as_bytes(), Form::Auto, expiry));
+    };
+    put(0, "int", "12345", Expiry::Clear);
+    put(0, "text", &"text ".repeat(40), Expiry::At(LATER));
+    put(3, "12", "", Expiry::Clear);
+    let count = if large { 400_000 } else { 40 };
+    edit(keyspace, 0, "list", |view, key| {
+        let mut list = view.list_or_new(key).unwrap();
+        (0..count).for_each(|n| list.push(End::Tail, format!("element {n}").as_bytes()));
+    });
+    edit(keyspace, 1, "ints", |view, key| {
+        let mut set = view.set_or_new(key).unwrap();
+        (0..20).for_each(|n| assert!(set.insert(format!("{}", n * n).as_bytes())));
+    });
+    edit(keyspace, 1, "words", |view, key| {
+        let mut set = view.set_or_new(key).unwrap();
+        (0..20).for_each(|n| assert!(set.insert(format!("word {n}").as_bytes())));
+    });
+    edit(keyspace, 1, "zset", |view, key| {
+        let mut zset = view.zset_or_new(key).unwrap();
+        for n in 0..20 {
+            zset.update(format!("m{n}").as_bytes(), |_| Some(f64::from(n) / 3.0));
+        }
+    });
+    edit(keyspace, 0, "hash", |view, key| {
+        let mut hash = view.hash_or_new(key).unwrap();
+        hash.set(b"endless", b"1", Lifetime::Endless);
+        hash.set(b"timed", b"2", Lifetime::Until(LATER));
+    });
+    edit(keyspace, 2, "stream", |view, key| {
+        let limits = view.settings().stream;
+        let mut stream = view.stream_or_new(key).unwrap();
+        (1..9).for_each(|ms| stream.add(Id { ms, seq: 0 }, &OnePair, &limits));
+        stream.create_group(b"group", Id { ms: 3, seq: 0 }, Some(3));
+    });
+}
+
+/// Every key: its deadline, and its value as DUMP has it.
+fn contents(keyspace: &Keyspace) -> BTreeMap<(u16, Vec<u8>), (Deadline, Vec<u8>)> {
+    let mut all = BTreeMap::new();
+    let form = ValueForm { version: VERSION_WRITTEN, compresses: true };
+    for db in keyspace.freeze(NOW, Policy::NoEviction).into_dbs() {
+        let number = db.number;
+        let _ = db.visit(&mut |entry| {
+            let value = payload::dump(entry.value, &Settings::default(), form);
+            all.insert((number, entry.key.to_vec()), (entry.deadline, value));
+            ControlFlow::Continue(())
+        });
+    }
+    all
+}
+
+fn save(keyspace: &Keyspace, output: &mut dyn Output) -> Result<u64, SaveError> {
+    let about = About { texts: vec![("redis-ver", "8.0.2".into())], functions: vec![b"a library".to_vec()] };
+    let form = ValueForm { version: VERSION_WRITTEN, compresses: true };
+    let form = FileForm { form, has_checksum: true, syncs: true };
+    let frozen = keyspace.freeze(NOW, Policy::NoEviction);
+    save_file(frozen, output, (&about, &Settings::default(), form), &mut || ControlFlow::Continue(()))
+}
+
+/// A file in memory whose writes and syncs fail after so many.
+struct Disk {
+    bytes: Vec<u8>,
+    calls_left: u64,
+}
+
+impl Disk {
+    fn call(&mut self) -> io::Result<()> {
+        self.calls_left = self.calls_left.checked_sub(1).ok_or(io::ErrorKind::StorageFull)?;
+        Ok(())
+    }
+}
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.call()?;
+        self.bytes.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Output for Disk {
+    fn sync(&mut self) -> io::Result<()> {
+        self.call()
+    }
+}
+
+fn saved(keyspace: &Keyspace) -> Vec<u8> {
+    let mut disk = Disk { bytes: Vec::new(), calls_left: u64::MAX };
+    save(keyspace, &mut disk).unwrap();
+    disk.bytes
+}
+
+/// Loads a file. Returns what became of its keys, and how many of them were too large for a batch.
+fn load(keyspace: &Keyspace, file: &[u8], now: Millis) -> Result<(LoadCounts, usize), LoadError> {
+    let settings = Settings::default();
+    let go_on = || ControlFlow::Continue(());
+    let rules = LoadRules { keyspace, settings: &settings, now, replaces: false, go_on: &go_on };
+    let mut reader = FileReader::open(file, &settings, true)?;
+    let sorted = Sorted::new(keyspace.shards(), reader.version());
+    let (mut counts, mut large) = (LoadCounts::default(), 0);
+    let mut sorter = Sorter::new(&sorted);
+    loop {
+        match reader.next_piece()? {
+            Piece::Batch(batch) => sorter.sort(&batch, &rules, &mut counts)?,
+            Piece::Large => {
+                large += 1;
+                reader.load_key(&rules, &mut counts)?;
+            }
+            Piece::About(..) | Piece::Function(_) | Piece::Module(_) => {}
+            Piece::End => break,
+        }
+    }
+    sorter.finish();
+    for shard in 0..sorted.shards() {
+        sorted.load(shard, &rules, &mut counts)?;
+    }
+    assert_eq!(sorted.bytes(), 0, "what was held is loaded");
+    Ok((counts, large))
+}
+
+#[test]
+fn what_is_saved_is_what_is_loaded() {
+    for (has_large, large) in [(false, 0), (true, 1)] {
+        let (before, after) = (keyspace(7), keyspace(8));
+        fill(&before, has_large);
+        let (counts, streamed) = load(&after, &saved(&before), NOW).unwrap();
+        assert_eq!((counts, streamed), (LoadCounts { loaded: 9, ..LoadCounts::default() }, large));
+        assert!(contents(&before) == contents(&after), "a value came back as another");
+        let left = load(&keyspace(9), &saved(&before), Millis(LATER.0 + 1)).unwrap().0;
+        assert_eq!((left.loaded, left.expired), (8, 1), "a key whose time is over is left out");
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_or_changed_anywhere_is_refused() {
+    let before = keyspace(7);
+    fill(&before, false);
+    let mut file = saved(&before);
+    for len in 0..file.len() {
+        assert!(load(&keyspace(8), &file[..len], NOW).is_err(), "the first {len} bytes");
+    }
+    // A version before the checksum came has none, so the version is left as it is.
+    for at in (0..5).chain(9..file.len()) {
+        for bit in [0, 3, 7] {
+            file[at] ^= 1 << bit;
+            assert!(load(&keyspace(8), &file, NOW).is_err(), "bit {bit} of byte {at}");
+            file[at] ^= 1 << bit;
+        }
+    }
+    // Without the checksum any byte may be another, and nothing worse comes of it.
+    let end = file.len() - 8;
+    file[end..].fill(0);
+    for at in 0..end {
+        for value in [0, 0x3F, 0x7F, 0x80, 0xC3, 0xFF] {
+            let kept = std::mem::replace(&mut file[at], value);
+            let _ = load(&keyspace(8), &file, NOW);
+            file[at] = kept;
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_fails_at_any_call_is_told() {
+    let before = keyspace(7);
+    fill(&before, true);
+    let mut calls = 0;
+    loop {
+        let mut disk = Disk { bytes: Vec::new(), calls_left: calls };
+        match save(&before, &mut disk) {
+            Ok(bytes) => break assert_eq!(bytes, disk.bytes.len() as u64),
+            Err(SaveError::Io(error)) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
+            Err(SaveError::GivenUp) => panic!("nobody has given it up"),
+        }
+        calls += 1;
+    }
+    assert!(calls > 3, "there were so few calls: {calls}");
+}
+
+#[test]
+fn files_of_all_versions_and_both_names_are_read() {
+    for (header, version) in [("REDIS0001", 1), ("REDIS0012", 12), ("VALKEY080", 80)] {
+        let mut file = format!("{header}\u{0}\u{1}k\u{1}v").into_bytes();
+        file.splice(9..9, [0xFE, 0, 0xFD, 0xFF, 0xFF, 0xFF, 0x7F]);
+        file.push(0xFF);
+        if version >= 5 {
+            file.extend([0; 8]);
+        }
+        let after = keyspace(8);
+        assert_eq!(load(&after, &file, NOW).unwrap().0.loaded, 1, "{header}");
+        let (_, (deadline, _)) = contents(&after).pop_first().unwrap();
+        assert_eq!(deadline, Deadline::At(Millis(i64::from(i32::MAX) * 1000)));
+    }
+    for (header, is_known) in [("REDIS0000", false), ("REDIS0081", false), ("REDIS0079", true)] {
+        let opened = FileReader::open(header.as_bytes(), &Settings::default(), true);
+        assert_eq!(opened.is_ok(), is_known, "{header}");
+    }
+}
+
+#[test]
+fn a_key_that_comes_twice_is_refused() {
+    let file = b"REDIS0003\xFE\x00\x00\x01k\x01v\x00\x01k\x01w\xFF";
+    assert!(matches!(load(&keyspace(8), file, NOW), Err(LoadError::Twice(0, key)) if key == b"k"));
+    let elsewhere = b"REDIS0003\xFE\x00\x00\x01k\x01v\xFE\x02\x00\x01k\x01w\xFF";
+    assert_eq!(load(&keyspace(8), elsewhere, NOW).unwrap().0.loaded, 2);
+    let nowhere = b"REDIS0003\xFE\x09\x00\x01k\x01v\xFF";
+    assert!(matches!(load(&keyspace(8), nowhere, NOW), Err(LoadError::Database(9))));
+}
+
+#[test]
+fn what_modules_keep_beside_the_keys_is_passed_over() {
+    let mut file = b"REDIS0010\xF7\x81\x00\x00\x00\x00\x00\x00\x04\x01\x02\x01".to_vec();
+    // An integer, a double, a string, the end.
+    file.extend(b"\x02\x05\x04\x00\x00\x00\x00\x00\x00\x00\x00\x05\x03abc\x00");
+    file.extend(b"\xFE\x00\x00\x01k\x01v\xFF\x00\x00\x00\x00\x00\x00\x00\x00");
+    assert_eq!(load(&keyspace(8), &file, NOW).unwrap().0.loaded, 1);
+    let of_module = b"REDIS0010\xFE\x00\x07\x01k\x01\x00\xFF";
+    assert!(matches!(load(&keyspace(8), of_module, NOW), Err(LoadError::Broken(_))));
+}
