@@ -10,7 +10,8 @@
 //! A number is taken while the shards of the command's keys are locked, so for each key the order of numbers
 //! is the order of execution, and what has changed several shards has one place in all of them. Every number
 //! is used. One thread puts the records in order. Nothing here starts it, nor knows of locks: this is how
-//! records are kept ([`record`]), put in order ([`merge`]) and written as a stream of commands ([`stream`]).
+//! records are kept ([`record`]), put in order ([`merge`]) and written as a stream of commands ([`stream`]),
+//! of which the end is kept for readers that come later ([`ring`]).
 //!
 //! What an effect is: the request as its client sent it, where running it again has the same outcome, and
 //! nothing where it has changed nothing. Where time or chance decide, it is what the request came to, in the
@@ -18,10 +19,12 @@
 //! (`command::Effects`).
 pub mod merge;
 pub mod record;
+pub mod ring;
 pub mod stream;
 
 pub use merge::Merge;
 pub use record::{Audience, Frame, Group, Record};
+pub use ring::{NotHeld, Ring};
 pub use stream::Stream;
 
 /// Whoever reads the journal. It is called by the one thread that puts records in order, so it may wait for a
