@@ -10,6 +10,7 @@ use testkit::bare_commands::BareCommands;
 use testkit::conversation::Conversation;
 use testkit::in_process::InProcess;
 use testkit::redis_server::{RedisServer, skip_without};
+use testkit::resp_client::RespClient;
 use testkit::resp_value::Value;
 use testkit::socket_peer::SocketPeer;
 use testkit::suite::{Script, is_of_redis, load, replay, transcripts_folder};
@@ -30,6 +31,14 @@ fn scripts() -> Vec<Script> {
 fn is_of_data(script: &Script) -> bool {
     !script.transcript.is_conversation()
         && DATA_FAMILIES.iter().any(|family| script.name.split('/').next() == Some(family))
+}
+
+/// Whether it is about values of some type, for one client at a time.
+fn is_of_types(script: &Script) -> bool {
+    const FAMILIES: [&str; 10] =
+        ["bits", "geo", "hash", "hyperloglog", "keys", "list", "set", "stream", "string", "zset"];
+    let family = script.name.split('/').next().unwrap_or_default();
+    !script.transcript.is_conversation() && FAMILIES.contains(&family)
 }
 
 fn replay_bare(shard_bits: u32, protocol: Protocol) {
@@ -140,6 +149,51 @@ fn a_restless_server_holds_the_transcripts() {
 #[test]
 fn what_one_worker_wrote_the_others_read_as_the_transcripts_say() {
     replay(&scripts(), Protocol::Resp2, is_of_data, || served(8, 4, 7));
+}
+
+/// A server that writes its data to a dump file and loads it again before every request.
+struct Reloaded {
+    served: Served,
+    side: RespClient,
+    changes: i64,
+}
+
+impl Peer for Reloaded {
+    fn call(&mut self, connection: &str, protocol: Protocol, request: &[Vec<u8>]) -> Value {
+        // What the file holds counts as saved.
+        self.changes += self.served.changes();
+        let reloaded = self.side.call(&["DEBUG", "RELOAD"]).expect("it answers");
+        assert_eq!(reloaded, Value::Line(b'+', b"OK".to_vec()));
+        self.served.call(connection, protocol, request)
+    }
+    fn advance(&mut self, ms: u64) {
+        self.served.advance(ms);
+    }
+    fn changes(&mut self) -> i64 {
+        self.changes + self.served.changes()
+    }
+    fn version(&self) -> Version {
+        self.served.version()
+    }
+}
+
+/// What a dump file does not hold, in Redis either: by which name a value goes because of what it was before,
+/// and when a key was used where no policy asks for it.
+const NOT_IN_A_FILE: [&str; 2] = [": OBJECT ENCODING ", ": OBJECT IDLETIME "];
+
+#[test]
+fn data_that_is_saved_and_loaded_before_every_request_holds_the_transcripts() {
+    let is_in_a_file = |told: &String| !NOT_IN_A_FILE.iter().any(|request| told.contains(request));
+    let mut failures = Vec::new();
+    for script in scripts().iter().filter(|script| is_of_types(script)) {
+        let served = served(2, 2, 1);
+        let side = served._server.client().expect("it listens");
+        let mut peer = Reloaded { served, side, changes: 0 };
+        let mismatches = script.transcript.replay(&mut peer, Protocol::Resp2);
+        let told = mismatches.iter().map(|mismatch| format!("{} {mismatch}", script.name));
+        failures.extend(told.filter(is_in_a_file));
+    }
+    assert!(failures.is_empty(), "{} replies differ\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]
