@@ -2,8 +2,11 @@
 //!
 //! Read by hand: `--name value value` with names from the table of settings, values that may begin with
 //! dashes, and a bare `-`, all as Redis reads them, fit no argument parser. The few words that are not
-//! settings stand alone.
+//! settings stand alone. The tools have ordinary command lines behind their names (`sardine check FILE`),
+//! which clap reads.
+use clap::{Arg, ArgMatches, Command, value_parser};
 use server::Source;
+use std::path::PathBuf;
 
 /// What the program is to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,6 +16,8 @@ pub(crate) enum Task {
     Check(Source),
     Print(String),
     Dump(Document),
+    /// Checks a dump file.
+    CheckFile(PathBuf),
     /// Ends with this message: the words ask for something that the program does not do.
     Refuse(String),
 }
@@ -26,7 +31,11 @@ pub(crate) enum Document {
     SampleFile,
 }
 
-pub(crate) fn task(args: &[Vec<u8>]) -> Task {
+/// The name under which the program was called decides first: it may stand where redis-check-rdb stood.
+pub(crate) fn task(name: &[u8], args: &[Vec<u8>]) -> Task {
+    if name.rsplit(|byte| *byte == b'/').next() == Some(b"redis-check-rdb") {
+        return tool(&[&[b"check".to_vec()], args].concat());
+    }
     let words: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
     match words[..] {
         [b"--check-config"] => Task::Refuse("usage: sardine --check-config FILE [options]".into()),
@@ -36,6 +45,7 @@ pub(crate) fn task(args: &[Vec<u8>]) -> Task {
             Task::Refuse("sardine does not check the system: nothing here forks".into())
         }
         _ if words.contains(&&b"--sentinel"[..]) => Task::Refuse("sardine has no Sentinel mode".into()),
+        [b"check", ..] => tool(args),
         [b"-v" | b"--version", ..] => Task::Print(version()),
         [b"-h" | b"--help", ..] => Task::Print(HELP.into()),
         [b"--dump-docs", b"commands"] => Task::Dump(Document::Commands),
@@ -47,6 +57,39 @@ pub(crate) fn task(args: &[Vec<u8>]) -> Task {
         }
         _ => Task::Serve(Source::from_args(args)),
     }
+}
+
+/// What the words of a tool ask for.
+fn tool(args: &[Vec<u8>]) -> Task {
+    use std::os::unix::ffi::OsStringExt;
+    let words = args.iter().map(|word| std::ffi::OsString::from_vec(word.clone()));
+    let matches = match tools().try_get_matches_from(words) {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => return Task::Refuse(error.to_string().trim_end().into()),
+        Err(help) => return Task::Print(help.to_string()),
+    };
+    match matches.subcommand() {
+        Some(("check", matches)) => Task::CheckFile(path(matches)),
+        _ => Task::Refuse(HELP.into()),
+    }
+}
+
+fn path(matches: &ArgMatches) -> PathBuf {
+    matches.get_one::<PathBuf>("FILE").cloned().unwrap_or_default()
+}
+
+/// The tools: their first word is taken for the name of a program.
+fn tools() -> Command {
+    let file = Arg::new("FILE").required(true).value_parser(value_parser!(PathBuf));
+    let check = Command::new("check")
+        .about("Checks a dump file (RDB): every value is decoded, and the checksum compared.")
+        .after_help("The exit status is 0 if the file is good, and 1 if it is not.")
+        .arg(file.help("The dump file, of any Redis, Valkey or Sardine"));
+    Command::new("sardine")
+        .multicall(true)
+        .disable_help_subcommand(true)
+        .subcommand_required(true)
+        .subcommand(check)
 }
 
 /// One line, in the form that scripts take apart.
@@ -68,6 +111,7 @@ Usage: sardine [/path/to/sardine.conf] [options] [-]
        sardine -v or --version
        sardine -h or --help
        sardine --check-config FILE [options] (say what is wrong with it, or has no effect)
+       sardine check FILE (check a dump file)
        sardine --dump-docs commands|metrics|settings|sample
 
 An option is a setting: `--name value`. docs/settings.md lists them all.
@@ -85,7 +129,7 @@ mod tests {
     use super::*;
 
     fn parse(args: &[&str]) -> Task {
-        task(&args.iter().map(|a| a.as_bytes().to_vec()).collect::<Vec<_>>())
+        task(b"sardine", &args.iter().map(|a| a.as_bytes().to_vec()).collect::<Vec<_>>())
     }
 
     #[test]
@@ -99,6 +143,15 @@ mod tests {
         for refused in ["--test-memory", "--check-system", "--sentinel", "--check-config"] {
             assert!(matches!(parse(&[refused]), Task::Refuse(_)), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_tool_is_called_by_its_name_or_by_that_of_redis() {
+        let checks = Task::CheckFile("a.rdb".into());
+        assert_eq!(parse(&["check", "a.rdb"]), checks);
+        assert_eq!(task(b"/usr/bin/redis-check-rdb", &[b"a.rdb".to_vec()]), checks);
+        assert!(matches!(parse(&["check"]), Task::Refuse(text) if text.contains("FILE")));
+        assert!(matches!(parse(&["check", "--help"]), Task::Print(_)));
     }
 
     #[test]

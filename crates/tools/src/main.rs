@@ -1,10 +1,14 @@
-//! The program `sardine`: reads its command line, then serves, or prints what it was asked for. The process
-//! that was started becomes the server, unless `daemonize` is on; its log goes to standard output where
-//! `logfile` is empty.
+//! The program `sardine`: reads its command line, then serves, runs a tool, or prints what it was asked for.
+//! The process that was started becomes the server, unless `daemonize` is on; its log goes to standard output
+//! where `logfile` is empty.
 #![allow(clippy::disallowed_macros, reason = "the one program: it prints")]
 mod allocator;
 mod arguments;
+mod check;
 mod detach;
+mod dump_file;
+mod scratch;
+mod tally;
 
 use arguments::{Document, Task};
 use server::{Clock, Config, Log, PidFile, Signals, Source, Supervisor};
@@ -13,12 +17,14 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     use std::os::unix::ffi::OsStringExt;
-    let args: Vec<Vec<u8>> = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
-    match arguments::task(&args) {
+    let args: Vec<Vec<u8>> = std::env::args_os().map(OsStringExt::into_vec).collect();
+    let (name, args) = args.split_first().map_or((&[][..], &[][..]), |(name, args)| (&name[..], args));
+    match arguments::task(name, args) {
         Task::Print(text) => print(&text),
         Task::Dump(document) => print(&text_of(document)),
         Task::Refuse(text) => fail(&text),
         Task::Check(source) => check(&source),
+        Task::CheckFile(path) => check::check(&path),
         Task::Serve(source) => serve(&source),
     }
 }

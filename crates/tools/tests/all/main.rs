@@ -1,5 +1,6 @@
 //! The program itself: as a process, and served to the clients that people use.
 mod ceiling;
+mod check;
 mod clients;
 mod configuration;
 mod daemon;

@@ -1,0 +1,159 @@
+//! Dump files as the tools read them: with one thread, in rounds, into a keyspace that the caller brings.
+use base::Millis;
+use disk::rdb::{FileReader, LoadCounts, LoadError, LoadRules, Piece, Sorted, Sorter};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::File;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::Path;
+use store::{Keyspace, Settings};
+
+/// A dump file, and what was found in it so far.
+pub(crate) struct DumpFile {
+    reader: FileReader<File>,
+    settings: Settings,
+    bar: ProgressBar,
+    pub(crate) facts: Facts,
+}
+
+/// What a file says besides its keys.
+#[derive(Default)]
+pub(crate) struct Facts {
+    pub(crate) version: u16,
+    /// What the writer says of itself, by name.
+    pub(crate) about: Vec<(String, String)>,
+    /// How many libraries of functions there are.
+    pub(crate) functions: u64,
+    /// Modules that keep something beside the keys.
+    pub(crate) modules: Vec<String>,
+    pub(crate) counts: LoadCounts,
+}
+
+/// Whether a round was the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    More,
+    Last,
+}
+
+impl DumpFile {
+    /// Opens a file and reads its header. An error says in words why that cannot be done.
+    pub(crate) fn open(path: &Path) -> Result<DumpFile, String> {
+        let about = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
+        if !about.is_file() {
+            return Err("is not a regular file".into());
+        }
+        let mut file = File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
+        refuse_journals(&mut file)?;
+        let settings = Settings::default();
+        let reader = FileReader::open(file, &settings, true).map_err(|error| text_of(&error))?;
+        let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}, {eta} left");
+        let bar = ProgressBar::new(about.len()).with_style(style.unwrap_or(ProgressStyle::default_bar()));
+        let facts = Facts { version: reader.version(), ..Facts::default() };
+        Ok(DumpFile { reader, settings, bar, facts })
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Up to which byte the file was read.
+    pub(crate) fn at(&self) -> u64 {
+        self.reader.at()
+    }
+
+    /// Loads about so many bytes of the file. Keys whose deadline has passed by `now` are only counted. What
+    /// was read before an error is loaded nevertheless.
+    pub(crate) fn load_round(
+        &mut self,
+        keyspace: &Keyspace,
+        now: Millis,
+        bytes_max: u64,
+    ) -> Result<Round, LoadError> {
+        let settings = self.settings.clone();
+        let go_on = || ControlFlow::Continue(());
+        let rules = LoadRules { keyspace, settings: &settings, now, replaces: false, go_on: &go_on };
+        let sorted = Sorted::new(keyspace.shards(), self.facts.version);
+        let mut sorter = Sorter::new(&sorted);
+        let read = self.read(&mut sorter, &rules, bytes_max);
+        sorter.finish();
+        for shard in 0..sorted.shards() {
+            // A value that is wrong lies before the place at which reading stopped.
+            sorted.load(shard, &rules, &mut self.facts.counts)?;
+        }
+        read
+    }
+
+    fn read(
+        &mut self,
+        sorter: &mut Sorter<'_>,
+        rules: &LoadRules<'_>,
+        bytes_max: u64,
+    ) -> Result<Round, LoadError> {
+        let end = self.reader.at().saturating_add(bytes_max);
+        let facts = &mut self.facts;
+        while self.reader.at() < end {
+            match self.reader.next_piece()? {
+                Piece::Batch(batch) => sorter.sort(&batch, rules, &mut facts.counts)?,
+                Piece::Large => self.reader.load_key(rules, &mut facts.counts)?,
+                Piece::About(name, text) => {
+                    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+                    facts.about.push((shown(&name), shown(&text)));
+                }
+                Piece::Function(_) => facts.functions += 1,
+                Piece::Module(name) => facts.modules.push(name),
+                Piece::End => {
+                    self.bar.finish_and_clear();
+                    return Ok(Round::Last);
+                }
+            }
+            self.bar.set_position(self.reader.at());
+        }
+        Ok(Round::More)
+    }
+}
+
+impl Drop for DumpFile {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// An append-only file is named as what it is, since it is often what is at hand.
+fn refuse_journals(file: &mut File) -> Result<(), String> {
+    use std::io::Seek;
+    let mut start = Vec::new();
+    file.take(5).read_to_end(&mut start).map_err(|error| format!("cannot be read: {error}"))?;
+    file.rewind().map_err(|error| format!("cannot be read: {error}"))?;
+    match &start[..] {
+        [b'*', b'0'..=b'9', ..] | b"#TS:1" | b"file " => {
+            Err("is an append-only file or its manifest; only dump files (RDB) are read so far".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The words for an error in a file.
+pub(crate) fn text_of(error: &LoadError) -> String {
+    match error {
+        LoadError::Io(error) => format!("it cannot be read: {error}"),
+        LoadError::Broken(broken) => format!("{} (at byte {})", broken.what, broken.at),
+        LoadError::Value(db, key, broken) => format!(
+            "the value of '{}' in database {db}: {} (at byte {} of that key)",
+            key.escape_ascii(),
+            broken.what,
+            broken.at
+        ),
+        LoadError::Version(version) => format!("version {version} of the format is not known"),
+        LoadError::Checksum { told, found } => {
+            format!("its checksum is {found:016x}, and it says {told:016x}: some byte has changed")
+        }
+        LoadError::Database(number) => {
+            format!("it has keys in database {number}, which is too high a number")
+        }
+        LoadError::Twice(db, key) => {
+            format!("it has the key '{}' twice in database {db}", key.escape_ascii())
+        }
+        LoadError::GivenUp => "it was given up".into(),
+    }
+}
