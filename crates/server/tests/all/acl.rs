@@ -367,3 +367,27 @@ fn lines_of_users_in_the_configuration_are_read_and_rewritten() {
     admin.check("AUTH secret", "+OK\r\n");
     assert_eq!(admin.raw("ACL LIST"), listed);
 }
+
+/// Whoever changes users closes the clients of those who are gone, but not of users that were made after the
+/// change, which it does not know. The idle clients let it take longer to look at all.
+#[test]
+fn who_logs_in_as_a_new_user_stays_connected_while_others_make_users() {
+    let server = on_four_workers();
+    let idle: Vec<Client> = (0..500).map(|_| Client::connect(&server)).collect();
+    std::thread::scope(|scope| {
+        for client in 0..8 {
+            let server = &server;
+            scope.spawn(move || {
+                for round in 0..25 {
+                    let mut it = Client::connect(server);
+                    let user = format!("u{client}-{round}");
+                    let make = format!("ACL SETUSER {user} on nopass +@all\r\nAUTH {user} x\r\nPING\r\n");
+                    it.send(make.as_bytes());
+                    it.expect("+OK\r\n+OK\r\n+PONG\r\n");
+                    it.check("PING", "+PONG\r\n");
+                }
+            });
+        }
+    });
+    drop(idle);
+}

@@ -139,7 +139,10 @@ fn replace<'c>(
     }
     call.server.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::UsersChanged));
     let clients: Vec<_> = call.server.clients().values().cloned().collect();
-    let is_gone = |name: &[u8]| after.find(name).is_none();
+    // A client may have logged in meanwhile, as a user made after this change. Its user's name is read first
+    // and the users in force after that, so a name that is missing there is of a user who was removed.
+    let accounts = &call.server.accounts;
+    let is_gone = |name: &[u8]| after.find(name).is_none() && accounts.users().find(name).is_none();
     for record in clients.iter().filter(|record| record.id != call.session.record.id) {
         if is_gone(&record.details().user) {
             call.server.kill(record);

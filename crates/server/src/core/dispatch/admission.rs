@@ -93,8 +93,8 @@ impl<'s> Executor<'s> {
     }
 
     /// Whether the settings allow the command. As in Redis this comes before all other checks, so that
-    /// nothing
-    /// of the kind is queued. The commands check it themselves too, for sessions that are in no mode.
+    /// nothing of the kind is queued. The commands check it themselves too, for sessions that are in no
+    /// mode.
     fn is_enabled(&self, session: &Session, row: &Row) -> Done {
         let allow = if row.flags.has(Flags::LOOKS_INSIDE) {
             self.config.enable_debug_command
