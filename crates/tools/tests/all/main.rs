@@ -6,3 +6,4 @@ mod configuration;
 mod daemon;
 mod output;
 mod process;
+mod snapshots;

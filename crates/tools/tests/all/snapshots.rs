@@ -1,0 +1,308 @@
+//! The dump file and the process: what a start, a signal, a failing disk and a kill leave of the data.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+/// A folder of a test's own, gone when the test ends, and the server in it.
+struct Home {
+    path: PathBuf,
+    child: Option<Child>,
+}
+
+impl Home {
+    fn new(name: &str) -> Home {
+        let path = std::env::temp_dir().join(format!("sardine-snap-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Home { path, child: None }
+    }
+
+    fn launch(&mut self, options: &[&str]) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sardine"));
+        command.env_remove("NOTIFY_SOCKET").env_remove("UPSTART_JOB").current_dir(&self.path);
+        command.args(["--port", "0", "--worker-threads", "3", "--unixsocket", "s", "--logfile", "log"]);
+        self.child = Some(command.args(["--enable-debug-command", "local"]).args(options).spawn().unwrap());
+    }
+
+    /// Starts the server and waits until it answers.
+    fn start(&mut self, options: &[&str]) {
+        self.launch(options);
+        self.wait_for("answer", |home| {
+            (home.ask("GET nothing\r\nQUIT\r\n")? == "$-1\r\n+OK\r\n").then_some(())
+        });
+    }
+
+    /// Sends lines and reads until the server closes; None if nobody is there.
+    fn ask(&self, lines: &str) -> Option<String> {
+        let mut stream = UnixStream::connect(self.path.join("s")).ok()?;
+        stream.write_all(lines.as_bytes()).ok()?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
+        Some(String::from_utf8_lossy(&answer).into_owned())
+    }
+
+    /// The answers to these lines.
+    fn told(&self, lines: &str) -> String {
+        self.ask(&format!("{lines}\r\nQUIT\r\n")).unwrap()
+    }
+
+    /// Asks again until `done`, for a minute at most.
+    fn wait_for<T>(&self, what: &str, done: impl Fn(&Home) -> Option<T>) -> T {
+        for _ in 0..6000 {
+            if let Some(value) = done(self) {
+                return value;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(10));
+        }
+        panic!("no {what}: {}", self.log());
+    }
+
+    /// Waits until INFO has this line.
+    fn wait_for_info(&self, line: &str) {
+        self.wait_for(line, |home| home.ask("INFO persistence\r\nQUIT\r\n")?.contains(line).then_some(()));
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.path.join("log")).unwrap_or_default()
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for the end of the server: its exit status.
+    fn end(&mut self) -> Option<i32> {
+        self.child.take().unwrap().wait().unwrap().code()
+    }
+
+    fn dump(&self) -> PathBuf {
+        self.path.join("dump.rdb")
+    }
+
+    /// New files that did not take the place of the dump file.
+    fn left_over(&self) -> usize {
+        let names = std::fs::read_dir(&self.path).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("temp-")).count()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+#[test]
+fn a_kill_while_a_snapshot_is_written_leaves_the_last_one() {
+    let mut home = Home::new("kill");
+    home.start(&["--save", "", "--rdb-key-save-delay", "0"]);
+    assert_eq!(home.told("SET a 1\r\nDEBUG POPULATE 2000\r\nSAVE"), "+OK\r\n+OK\r\n+OK\r\n+OK\r\n");
+    let before = std::fs::read(home.dump()).unwrap();
+    let slow = home.told("CONFIG SET rdb-key-save-delay 10000\r\nSET a 2\r\nBGSAVE");
+    assert_eq!(slow, "+OK\r\n+OK\r\n+Background saving started\r\n+OK\r\n");
+    home.wait_for_info("rdb_bgsave_in_progress:1\r\n");
+    home.signal("-KILL");
+    assert_eq!(home.end(), None);
+    assert!(std::fs::read(home.dump()).unwrap() == before, "the file is as it was");
+    home.start(&["--save", ""]);
+    assert_eq!(home.told("GET a\r\nDBSIZE"), "$1\r\n1\r\n:2001\r\n+OK\r\n");
+}
+
+#[test]
+fn a_signal_saves_if_there_are_save_points_or_it_is_told_to() {
+    for (options, is_saved) in [
+        (["--save", "3600 1", "--shutdown-on-sigterm", "default"], true),
+        (["--save", "3600 1", "--shutdown-on-sigterm", "nosave"], false),
+        (["--save", "", "--shutdown-on-sigterm", "default"], false),
+        (["--save", "", "--shutdown-on-sigterm", "save"], true),
+    ] {
+        let mut home = Home::new("term");
+        home.start(&options);
+        assert_eq!(home.told("SET a 1"), "+OK\r\n+OK\r\n");
+        home.signal("-TERM");
+        assert_eq!(home.end(), Some(0), "{}", home.log());
+        assert_eq!(home.dump().exists(), is_saved, "{options:?}");
+        home.start(&["--save", ""]);
+        let found = if is_saved { "$1\r\n1\r\n+OK\r\n" } else { "$-1\r\n+OK\r\n" };
+        assert_eq!(home.told("GET a"), found, "{options:?}");
+        assert_eq!(home.left_over(), 0);
+    }
+}
+
+#[test]
+fn a_shutdown_that_cannot_save_is_refused_unless_it_is_forced() {
+    let mut home = Home::new("force");
+    home.start(&["--save", ""]);
+    // No file can take the place of a folder.
+    std::fs::create_dir(home.dump()).unwrap();
+    let refused = home.told("SET a 1\r\nSHUTDOWN SAVE\r\nGET a");
+    assert_eq!(refused, "+OK\r\n-ERR Errors trying to SHUTDOWN. Check logs.\r\n$1\r\n1\r\n+OK\r\n");
+    assert_eq!(home.left_over(), 0);
+    assert_eq!(home.ask("SHUTDOWN SAVE FORCE\r\n").as_deref(), Some(""));
+    assert_eq!(home.end(), Some(0), "{}", home.log());
+    assert_eq!(home.left_over(), 0);
+}
+
+#[test]
+fn writes_are_refused_from_a_failed_snapshot_to_the_next_that_is_written() {
+    let mut home = Home::new("misconf");
+    home.start(&["--save", "3600 1000000"]);
+    std::fs::create_dir(home.dump()).unwrap();
+    assert_eq!(home.told("SET a 1\r\nBGSAVE"), "+OK\r\n+Background saving started\r\n+OK\r\n");
+    home.wait_for_info("rdb_last_bgsave_status:err\r\n");
+    for line in ["SET a 2", "PING", "DEL a"] {
+        let refused = home.told(line);
+        assert!(refused.starts_with("-MISCONF ") && refused.ends_with("\r\n+OK\r\n"), "{line}: {refused}");
+    }
+    assert_eq!(home.told("GET a"), "$1\r\n1\r\n+OK\r\n");
+    assert_eq!(home.left_over(), 0);
+    std::fs::remove_dir(home.dump()).unwrap();
+    assert_eq!(home.told("BGSAVE"), "+Background saving started\r\n+OK\r\n");
+    home.wait_for_info("rdb_last_bgsave_status:ok\r\n");
+    assert_eq!(home.told("SET a 2\r\nPING"), "+OK\r\n+PONG\r\n+OK\r\n");
+}
+
+#[test]
+fn a_file_that_cannot_be_loaded_ends_the_start_and_stays_as_it_is() {
+    let mut home = Home::new("bad");
+    home.start(&["--save", ""]);
+    assert_eq!(home.told("SET a 1\r\nSAVE"), "+OK\r\n+OK\r\n+OK\r\n");
+    let whole = std::fs::read(home.dump()).unwrap();
+    home.signal("-KILL");
+    home.end();
+    let mut changed = whole.clone();
+    *changed.last_mut().unwrap() ^= 1;
+    for bad in [&whole[..whole.len() - 3], &whole[..9], b"REDIS", b"", b"*1\r\n$4\r\nPING\r\n", &changed] {
+        std::fs::write(home.dump(), bad).unwrap();
+        std::fs::remove_file(home.path.join("log")).unwrap();
+        home.launch(&["--save", "3600 1"]);
+        assert_eq!(home.end(), Some(1), "{bad:?}: {}", home.log());
+        assert!(home.log().contains("# Fatal error loading the DB from "), "{bad:?}: {}", home.log());
+        assert!(std::fs::read(home.dump()).unwrap() == bad, "{bad:?}");
+    }
+    std::fs::remove_file(home.dump()).unwrap();
+    std::fs::create_dir(home.dump()).unwrap();
+    home.launch(&["--save", "3600 1"]);
+    assert_eq!(home.end(), Some(1));
+    assert!(home.log().contains("dump.rdb: it is not a regular file. Exiting."), "{}", home.log());
+    std::fs::remove_dir(home.dump()).unwrap();
+    // Nobody writes into this pipe: who opened it would wait for ever.
+    assert!(Command::new("mkfifo").arg(home.dump()).status().unwrap().success());
+    home.launch(&["--save", "3600 1"]);
+    assert_eq!(home.end(), Some(1));
+    assert_eq!(home.log().matches("it is not a regular file").count(), 2);
+}
+
+#[test]
+fn requests_are_refused_while_the_file_is_loaded_and_the_end_is_at_once() {
+    let mut home = Home::new("loading");
+    home.start(&["--save", ""]);
+    assert_eq!(home.told("DEBUG POPULATE 20000\r\nSAVE"), "+OK\r\n+OK\r\n+OK\r\n");
+    let whole = std::fs::read(home.dump()).unwrap();
+    home.signal("-KILL");
+    home.end();
+    for by_signal in [false, true] {
+        // More than a minute, if it were not ended.
+        home.launch(&["--save", "3600 1", "--key-load-delay", "10000"]);
+        home.wait_for("loading", |home| home.ask("QUIT\r\n"));
+        let refused = "-LOADING Redis is loading the dataset in memory\r\n";
+        assert_eq!(home.told("PING\r\nGET a\r\nSET a 1"), format!("{}+OK\r\n", refused.repeat(3)));
+        let info = home.told("INFO persistence");
+        assert!(info.contains("\r\nloading:1\r\n") && info.contains("\r\nloading_total_bytes:"), "{info}");
+        match by_signal {
+            true => home.signal("-TERM"),
+            false => assert_eq!(home.ask("SHUTDOWN NOSAVE\r\n").as_deref(), Some("")),
+        }
+        assert_eq!(home.end(), Some(0), "{}", home.log());
+        assert!(std::fs::read(home.dump()).unwrap() == whole, "half of the data does not replace the file");
+    }
+}
+
+#[test]
+fn what_is_written_during_a_snapshot_is_in_the_next_and_others_are_served_meanwhile() {
+    let mut home = Home::new("moment");
+    home.start(&["--save", "", "--rdb-key-save-delay", "1000"]);
+    assert_eq!(home.told("SET a 1\r\nDEBUG POPULATE 500"), "+OK\r\n+OK\r\n+OK\r\n");
+    let mut waits = UnixStream::connect(home.path.join("s")).unwrap();
+    waits.write_all(b"SAVE\r\nQUIT\r\n").unwrap();
+    home.wait_for("snapshot", |home| {
+        (home.left_over() == 1 && home.told("SET a 2\r\nSET b 2") == "+OK\r\n+OK\r\n+OK\r\n").then_some(())
+    });
+    let busy = home.told("SAVE");
+    assert!(busy.starts_with("-ERR Background save already in progress\r\n"), "{busy}");
+    let mut answer = String::new();
+    waits.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "+OK\r\n+OK\r\n");
+    assert_eq!(home.left_over(), 0);
+    assert_eq!(home.told("DEBUG RELOAD NOSAVE\r\nGET a\r\nGET b"), "+OK\r\n$1\r\n1\r\n$-1\r\n+OK\r\n");
+    assert_eq!(
+        home.told("SET a 3\r\nSAVE\r\nDEBUG RELOAD NOSAVE\r\nGET a"),
+        "+OK\r\n+OK\r\n+OK\r\n$1\r\n3\r\n+OK\r\n"
+    );
+}
+
+#[test]
+fn save_points_write_the_file_by_themselves() {
+    let mut home = Home::new("points");
+    home.start(&["--save", ""]);
+    assert_eq!(home.told("CONFIG SET save \"1 1\"\r\nSET a 1"), "+OK\r\n+OK\r\n+OK\r\n");
+    home.wait_for("file", |home| home.dump().exists().then_some(()));
+    home.wait_for_info("rdb_changes_since_last_save:0\r\n");
+    home.signal("-KILL");
+    home.end();
+    home.start(&["--save", ""]);
+    assert_eq!(home.told("GET a"), "$1\r\n1\r\n+OK\r\n");
+}
+
+#[test]
+fn what_happens_to_the_client_or_the_folder_during_a_snapshot_does_not_change_where_it_goes() {
+    let mut home = Home::new("during");
+    home.start(&["--save", "", "--rdb-key-save-delay", "1000", "--enable-protected-configs", "local"]);
+    std::fs::create_dir(home.path.join("other")).unwrap();
+    assert_eq!(home.told("SET a 1\r\nDEBUG POPULATE 300"), "+OK\r\n+OK\r\n+OK\r\n");
+    // The client that waits goes away; the snapshot is of the data as it was when it was asked for.
+    let mut leaves = UnixStream::connect(home.path.join("s")).unwrap();
+    leaves.write_all(b"SAVE\r\n").unwrap();
+    home.wait_for("snapshot", |home| (home.left_over() == 1).then_some(()));
+    drop(leaves);
+    let other = home.path.join("other").display().to_string();
+    assert_eq!(home.told(&format!("FLUSHALL ASYNC\r\nCONFIG SET dir {other}")), "+OK\r\n+OK\r\n+OK\r\n");
+    home.wait_for("file", |home| home.dump().exists().then_some(()));
+    home.wait_for_info("rdb_saves:1\r\n");
+    assert!(!home.path.join("other/dump.rdb").exists());
+    home.signal("-KILL");
+    home.end();
+    home.start(&["--save", ""]);
+    assert_eq!(home.told("GET a\r\nDBSIZE"), "$1\r\n1\r\n:301\r\n+OK\r\n");
+}
+
+#[test]
+fn servers_that_share_a_folder_and_end_amid_snapshots_leave_a_whole_file() {
+    let mut home = Home::new("race");
+    for round in 0..4 {
+        home.start(&["--save", "3600 1", "--rdb-key-save-delay", "100"]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sardine"));
+        command.env_remove("NOTIFY_SOCKET").current_dir(&home.path).args(["--port", "0", "--save", ""]);
+        let mut second = command.args(["--unixsocket", "s2", "--logfile", "log2"]).spawn().unwrap();
+        let mut stream = home.wait_for("second", |home| UnixStream::connect(home.path.join("s2")).ok());
+        stream.write_all(b"SAVE\r\nSHUTDOWN SAVE\r\n").unwrap();
+        let line = format!("FLUSHALL ASYNC\r\nDEBUG POPULATE {}\r\nBGSAVE\r\n", 500 + round);
+        let mut streams: Vec<_> = (0..3).map(|_| UnixStream::connect(home.path.join("s")).unwrap()).collect();
+        streams.iter_mut().for_each(|stream| stream.write_all(line.as_bytes()).unwrap());
+        let _ = stream.read_to_end(&mut Vec::new());
+        assert_eq!(second.wait().unwrap().code(), Some(0));
+        home.wait_for("keys", |home| (!home.told("DBSIZE").starts_with(":0\r\n")).then_some(()));
+        assert_eq!(home.ask("SHUTDOWN\r\n").as_deref(), Some(""));
+        assert_eq!(home.end(), Some(0), "{}", home.log());
+        assert_eq!(home.left_over(), 0);
+    }
+    home.start(&["--save", ""]);
+    let size = home.told("DBSIZE");
+    assert!(size != ":0\r\n+OK\r\n", "{size}");
+}
