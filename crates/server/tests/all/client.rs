@@ -1,7 +1,7 @@
 //! A client that reads and writes bytes, and a server for it.
 use base::Millis;
 use net::EngineKind;
-use server::{Allow, Clock, Config, Log, Running, SimulatedTime};
+use server::{Allow, Clock, Config, Log, Running, SimulatedTime, Snapshots};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub(crate) fn config() -> Config {
         worker_threads: 2,
         io_engine: EngineKind::Epoll,
         enable_debug_command: Allow::Local,
+        // A test leaves no files.
+        snapshots: Snapshots::never(),
         ..Config::default()
     }
 }
