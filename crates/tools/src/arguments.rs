@@ -4,7 +4,8 @@
 //! dashes, and a bare `-`, all as Redis reads them, fit no argument parser. The few words that are not
 //! settings stand alone. The tools have ordinary command lines behind their names (`sardine check FILE`),
 //! which clap reads.
-use clap::{Arg, ArgMatches, Command, value_parser};
+use crate::analyze::Options;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use server::Source;
 use std::path::PathBuf;
 
@@ -18,6 +19,8 @@ pub(crate) enum Task {
     Dump(Document),
     /// Checks a dump file.
     CheckFile(PathBuf),
+    /// Says what data consists of.
+    Analyze(Options),
     /// Ends with this message: the words ask for something that the program does not do.
     Refuse(String),
 }
@@ -45,7 +48,7 @@ pub(crate) fn task(name: &[u8], args: &[Vec<u8>]) -> Task {
             Task::Refuse("sardine does not check the system: nothing here forks".into())
         }
         _ if words.contains(&&b"--sentinel"[..]) => Task::Refuse("sardine has no Sentinel mode".into()),
-        [b"check", ..] => tool(args),
+        [b"check" | b"analyze", ..] => tool(args),
         [b"-v" | b"--version", ..] => Task::Print(version()),
         [b"-h" | b"--help", ..] => Task::Print(HELP.into()),
         [b"--dump-docs", b"commands"] => Task::Dump(Document::Commands),
@@ -70,12 +73,60 @@ fn tool(args: &[Vec<u8>]) -> Task {
     };
     match matches.subcommand() {
         Some(("check", matches)) => Task::CheckFile(path(matches)),
+        Some(("analyze", matches)) => Task::Analyze(options(matches)),
         _ => Task::Refuse(HELP.into()),
     }
 }
 
 fn path(matches: &ArgMatches) -> PathBuf {
     matches.get_one::<PathBuf>("FILE").cloned().unwrap_or_default()
+}
+
+fn options(matches: &ArgMatches) -> Options {
+    Options {
+        source: matches.get_one::<String>("SOURCE").cloned().unwrap_or_default(),
+        json: matches.get_flag("json"),
+        html: matches.get_one::<PathBuf>("html").cloned(),
+        rate: matches.get_one("rate").copied().unwrap_or(RATE),
+        sample: matches.get_one("sample").copied().unwrap_or(1),
+        databases: matches.get_one("databases").copied().unwrap_or(DATABASES),
+        shard_bits: SHARD_BITS,
+    }
+}
+
+/// Keys a second that are asked of a live server.
+const RATE: u64 = 10_000;
+/// What a server has by default.
+const DATABASES: u16 = 16;
+const SHARD_BITS: u32 = 8;
+
+fn analyze_command() -> Command {
+    let number = |name: &'static str, what: &'static str| {
+        Arg::new(name).long(name).value_name(what).value_parser(value_parser!(u64).range(1..=1_000_000_000))
+    };
+    let databases = Arg::new("databases").long("databases").value_name("COUNT");
+    Command::new("analyze")
+        .about("Says what data consists of, and measures what it takes in Sardine by loading it.")
+        .after_help(
+            "A live server is read with SCAN, OBJECT, MEMORY USAGE, PTTL and DUMP. What it holds is loaded into \
+             this process, which takes as much memory as it then says; --sample takes less.",
+        )
+        .arg(Arg::new("SOURCE").required(true).help("A dump file, or redis://[user:pass@]HOST[:PORT][/DB]"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
+        .arg(
+            Arg::new("html")
+                .long("html")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("Writes a page with a treemap, which needs nothing else"),
+        )
+        .arg(number("rate", "KEYS").help("Keys a second at most, of a live server (default 10000)"))
+        .arg(number("sample", "N").help("Reads one key in N of a live server, and multiplies the memory"))
+        .arg(
+            databases
+                .value_parser(value_parser!(u16).range(1..))
+                .help("How many databases the keys may be in (default 16)"),
+        )
 }
 
 /// The tools: their first word is taken for the name of a program.
@@ -90,6 +141,7 @@ fn tools() -> Command {
         .disable_help_subcommand(true)
         .subcommand_required(true)
         .subcommand(check)
+        .subcommand(analyze_command())
 }
 
 /// One line, in the form that scripts take apart.
@@ -112,6 +164,7 @@ Usage: sardine [/path/to/sardine.conf] [options] [-]
        sardine -h or --help
        sardine --check-config FILE [options] (say what is wrong with it, or has no effect)
        sardine check FILE (check a dump file)
+       sardine analyze FILE|redis://HOST[:PORT] (what data consists of, and takes here)
        sardine --dump-docs commands|metrics|settings|sample
 
 An option is a setting: `--name value`. docs/settings.md lists them all.

@@ -29,6 +29,13 @@ pub(crate) struct Facts {
     pub(crate) counts: LoadCounts,
 }
 
+impl Facts {
+    /// What the file says under this name.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.about.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
+    }
+}
+
 /// Whether a round was the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
@@ -51,6 +58,11 @@ impl DumpFile {
         let bar = ProgressBar::new(about.len()).with_style(style.unwrap_or(ProgressStyle::default_bar()));
         let facts = Facts { version: reader.version(), ..Facts::default() };
         Ok(DumpFile { reader, settings, bar, facts })
+    }
+
+    /// Gives back what reading has taken, but for what was found.
+    pub(crate) fn into_facts(mut self) -> Facts {
+        std::mem::take(&mut self.facts)
     }
 
     pub(crate) fn settings(&self) -> &Settings {

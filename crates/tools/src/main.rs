@@ -3,6 +3,7 @@
 //! where `logfile` is empty.
 #![allow(clippy::disallowed_macros, reason = "the one program: it prints")]
 mod allocator;
+mod analyze;
 mod arguments;
 mod check;
 mod detach;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Task::Dump(document) => print(&text_of(document)),
         Task::Refuse(text) => fail(&text),
         Task::Check(source) => check(&source),
+        Task::Analyze(options) => analyze::analyze(&options),
         Task::CheckFile(path) => check::check(&path),
         Task::Serve(source) => serve(&source),
     }

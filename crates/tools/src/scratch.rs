@@ -15,21 +15,23 @@ pub(crate) fn keyspace(shard_bits: u32, databases: u16) -> Keyspace {
 }
 
 /// A key of a scratch keyspace.
-pub(crate) struct Found {
+pub(crate) struct Found<'f> {
+    pub(crate) db: u16,
+    pub(crate) name: &'f [u8],
     pub(crate) info: KeyInfo,
     pub(crate) deadline: Deadline,
 }
 
-impl Found {
+impl Found<'_> {
     /// What the key adds to a sum.
     pub(crate) fn tally(&self) -> Tally {
         let elements = if self.info.kind == Kind::String { 0 } else { self.info.len };
-        Tally { keys: 1, elements }
+        Tally { keys: 1, elements, bytes: self.info.memory_bytes }
     }
 }
 
 /// Shows every key whose deadline has not passed by `now`.
-pub(crate) fn walk(keyspace: &Keyspace, settings: &Settings, now: Millis, visit: &mut dyn FnMut(&Found)) {
+pub(crate) fn walk(keyspace: &Keyspace, settings: &Settings, now: Millis, visit: &mut dyn FnMut(&Found<'_>)) {
     for db in (0..keyspace.databases()).filter(|db| !keyspace.is_empty(*db)) {
         let mut cursor = 0;
         loop {
@@ -49,10 +51,15 @@ pub(crate) fn walk(keyspace: &Keyspace, settings: &Settings, now: Millis, visit:
 }
 
 /// What is known of one key.
-fn find(keyspace: &Keyspace, settings: &Settings, now: Millis, (db, name): (u16, &[u8])) -> Option<Found> {
+pub(crate) fn find<'f>(
+    keyspace: &Keyspace,
+    settings: &Settings,
+    now: Millis,
+    (db, name): (u16, &'f [u8]),
+) -> Option<Found<'f>> {
     let (mut view, key) = keyspace.lock_one(db, now, settings, name);
     view.ignore_lookups();
     let deadline = view.deadline(&key)?;
     let info = view.info(&key)?;
-    Some(Found { info, deadline })
+    Some(Found { db, name, info, deadline })
 }

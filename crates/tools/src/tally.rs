@@ -6,11 +6,38 @@ pub(crate) struct Tally {
     pub(crate) keys: u64,
     /// Elements of collections; bytes of strings are not counted.
     pub(crate) elements: u64,
+    /// What they take in Sardine.
+    pub(crate) bytes: u64,
 }
 
 impl Tally {
     pub(crate) fn add(&mut self, more: Tally) {
         self.keys += more.keys;
         self.elements += more.elements;
+        self.bytes += more.bytes;
+    }
+}
+
+/// A number of bytes as people read it: `1.5 MiB`.
+pub(crate) fn shown_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut unit = 0;
+    let mut amount = bytes as f64;
+    while amount >= 1024.0 && unit + 1 < UNITS.len() {
+        amount /= 1024.0;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && amount < 100.0);
+    format!("{amount:.digits$} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_with_the_unit_that_keeps_them_short() {
+        let shown = [0, 1023, 1536, 200 << 20, 3 << 40].map(shown_bytes);
+        assert_eq!(shown, ["0 B", "1023 B", "1.5 KiB", "200 MiB", "3.0 TiB"]);
     }
 }

@@ -1,4 +1,5 @@
 //! The program itself: as a process, and served to the clients that people use.
+mod analyze;
 mod ceiling;
 mod check;
 mod clients;

@@ -1,0 +1,86 @@
+//! `sardine analyze FILE|redis://HOST`: what data consists of, and what it would take in Sardine.
+//!
+//! The data is loaded into a keyspace as a server would hold it, and what that allocates is counted: the
+//! figure is measured, not estimated. So the tool takes as much memory as it says; `--sample` reads a part of
+//! a live server and multiplies.
+mod client;
+mod json;
+mod live;
+mod prefix;
+mod report;
+mod text;
+mod url;
+
+use crate::dump_file::{DumpFile, Round, text_of};
+use crate::scratch;
+use report::{AtSource, Report};
+use server::Clock;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use url::Url;
+
+/// So much of a file is sorted at once, as when a server loads it.
+const ROUND_BYTES: u64 = 1 << 30;
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) source: String,
+    pub(crate) json: bool,
+    pub(crate) html: Option<PathBuf>,
+    /// Keys a second that are asked of a live server at most.
+    pub(crate) rate: u64,
+    /// One key in so many is read from a live server.
+    pub(crate) sample: u64,
+    pub(crate) databases: u16,
+    /// As a server has by default.
+    pub(crate) shard_bits: u32,
+}
+
+pub(crate) fn analyze(options: &Options) -> ExitCode {
+    let mut report = Report::default();
+    (report.source, report.sample) = (options.source.clone(), 1);
+    let done = match Url::parse(&options.source) {
+        Some(url) => {
+            report.source = format!("{}:{}", url.host, url.port);
+            report.sample = options.sample;
+            live::read(&url, options, &mut report)
+        }
+        None => read_file(Path::new(&options.source), options, &mut report),
+    };
+    if let Err(why) = done {
+        eprintln!("{}: {why}", report.source);
+        return ExitCode::FAILURE;
+    }
+    let written = options.html.as_ref().map(|path| std::fs::write(path, json::page(&report)));
+    match options.json {
+        true => println!("{}", json::of(&report)),
+        false => print!("{}", text::of(&report)),
+    }
+    match written {
+        Some(Err(error)) => {
+            eprintln!("The page cannot be written: {error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Loads all of a file, counts what that takes, and then looks at each key.
+fn read_file(path: &Path, options: &Options, report: &mut Report) -> Result<(), String> {
+    let now = Clock::real().now();
+    let keyspace = scratch::keyspace(options.shard_bits, options.databases);
+    let before = pack::counted::thread_bytes();
+    let mut file = DumpFile::open(path)?;
+    while file.load_round(&keyspace, now, ROUND_BYTES).map_err(|error| text_of(&error))? == Round::More {}
+    let settings = file.settings().clone();
+    let facts = file.into_facts();
+    report.sardine_bytes = (pack::counted::thread_bytes() - before).max(0) as u64;
+    report.expired = facts.counts.expired;
+    report.source_bytes = facts.text("used-mem").and_then(|bytes| bytes.parse().ok());
+    let writer = [("redis", "redis-ver"), ("valkey", "valkey-ver")];
+    let writer = writer.iter().find_map(|(name, field)| Some(format!("{name} {}", facts.text(field)?)));
+    report.writer = format!("{}, RDB version {}", writer.unwrap_or("unknown".into()), facts.version);
+    scratch::walk(&keyspace, &settings, now, &mut |found| report.add(found, now, AtSource::default()));
+    Ok(())
+}

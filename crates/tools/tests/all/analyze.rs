@@ -1,0 +1,123 @@
+//! `sardine analyze` on what a real redis-server holds: live, and as a dump file.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use serde_json::Value as Json;
+use std::fs;
+use std::net::TcpListener;
+use std::process::Command;
+use testkit::redis_server::{RedisServer, skip_without};
+use testkit::resp_client::RespClient;
+use testkit::resp_value::Value;
+use testkit::scratch::Scratch;
+
+const STRINGS: u64 = 30_000;
+const GROUPS: u64 = 300;
+const KEYS: u64 = STRINGS + 3 * GROUPS + 1;
+
+fn analyze(words: &[&str]) -> Json {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_sardine")).args(["analyze", "--json"]).args(words).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A redis-server full of mixed data; None where there is none.
+fn full_server() -> Option<(RedisServer, RespClient)> {
+    let Some(server) = RedisServer::installed().unwrap() else {
+        skip_without("redis-server");
+        return None;
+    };
+    let mut client = RespClient::connect(&server.address()).unwrap();
+    let strings = STRINGS.to_string();
+    client.call(&["DEBUG", "POPULATE", &strings, "user:1", "90"]).unwrap();
+    for group in 0..GROUPS {
+        let mut hash = vec!["HSET".into(), format!("cart:{group}:items")];
+        let mut zset = vec!["ZADD".into(), format!("board:{group}")];
+        let mut list = vec!["RPUSH".into(), format!("queue:{group}")];
+        for element in 0..100 {
+            hash.extend([format!("field-{element}"), format!("value {group} {element}")]);
+            zset.extend([format!("{}.5", element * group), format!("member-{element}")]);
+            list.push(format!("job {group} {element} waits"));
+        }
+        [hash, zset, list].iter().for_each(|words| drop(client.call(words).unwrap()));
+    }
+    client.call(&["SET", "</script>", "x", "EX", "100"]).unwrap();
+    Some((server, client))
+}
+
+/// Has the server listen on a port that nobody else has.
+fn port(client: &mut RespClient) -> String {
+    loop {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        if client.call(&["CONFIG", "SET", "port", &free]).unwrap() == Value::Line(b'+', b"OK".to_vec()) {
+            return free;
+        }
+    }
+}
+
+fn used_memory(client: &mut RespClient) -> f64 {
+    let Value::Blob(_, text) = client.call(&["INFO", "memory"]).unwrap() else { panic!("INFO is text") };
+    let text = String::from_utf8(text).unwrap();
+    text.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().parse().unwrap()
+}
+
+fn bytes(report: &Json) -> f64 {
+    report["sardine_bytes"].as_f64().unwrap()
+}
+
+#[test]
+fn what_is_said_of_a_dump_file_is_what_a_server_takes_that_loads_it() {
+    let Some((server, mut client)) = full_server() else { return };
+    client.call(&["SAVE"]).unwrap();
+    let file = server.folder().join("dump.rdb");
+    let report = analyze(&[file.to_str().unwrap()]);
+    assert_eq!(report["keys"], KEYS);
+    assert!(report["source_bytes"].as_u64().unwrap() > 1 << 20);
+
+    let ours = RedisServer::start_program(&[env!("CARGO_BIN_EXE_sardine")]).unwrap().unwrap();
+    let mut client = RespClient::connect(&ours.address()).unwrap();
+    let empty = used_memory(&mut client);
+    fs::copy(&file, ours.folder().join("dump.rdb")).unwrap();
+    client.call(&["DEBUG", "RELOAD", "NOSAVE"]).unwrap();
+    assert_eq!(client.call(&["DBSIZE"]).unwrap(), Value::Line(b':', KEYS.to_string().into_bytes()));
+    let taken = used_memory(&mut client) - empty;
+    let ratio = bytes(&report) / taken;
+    assert!((0.9..1.1).contains(&ratio), "said {}, taken {taken}", bytes(&report));
+}
+
+#[test]
+fn a_live_server_is_read_like_its_dump_file() {
+    let Some((server, mut client)) = full_server() else { return };
+    let port = port(&mut client);
+    let folder = Scratch::new("analyze").unwrap();
+    let page = folder.path().join("page.html");
+    let url = format!("redis://127.0.0.1:{port}/0");
+    let live = analyze(&[&url, "--rate", "1000000", "--html", page.to_str().unwrap()]);
+    assert_eq!((live["keys"].as_u64(), live["unread"].as_u64()), (Some(KEYS), Some(0)));
+    let named = |part: &str, name: &str| -> Json {
+        live[part].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
+    };
+    assert_eq!(named("types", "hash")["keys"], GROUPS);
+    assert_eq!(named("types", "zset")["elements"], GROUPS * 100);
+    assert_eq!(named("prefixes", "cart:#:")["keys"], GROUPS);
+    assert_eq!(named("expiries", "within an hour")["keys"], 1);
+    assert_eq!(named("idle", "less than an hour")["keys"], KEYS);
+    let page = fs::read_to_string(page).unwrap();
+    assert_eq!(page.matches("</script>").count(), 1, "a name does not end the script");
+
+    client.call(&["SAVE"]).unwrap();
+    let file = analyze(&[server.folder().join("dump.rdb").to_str().unwrap()]);
+    let ratio = bytes(&live) / bytes(&file);
+    assert!((0.85..1.15).contains(&ratio), "{ratio}");
+    let part = analyze(&[&url, "--rate", "1000000", "--sample", "3"]);
+    let ratio = bytes(&part) / bytes(&live);
+    assert!((0.7..1.3).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_source_that_cannot_be_read_is_named() {
+    for source in ["/nonexistent.rdb", "redis://127.0.0.1:1"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_sardine")).args(["analyze", source]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(!output.stderr.is_empty());
+    }
+}
