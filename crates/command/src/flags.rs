@@ -46,6 +46,9 @@ impl Flags {
     /// `enable-module-command` decides who may call it. Clients are not told.
     pub const LOADS_CODE: Flags = Flags(1 << 23);
 
+    /// It empties all databases: the dump file is to be empty too. Clients are not told.
+    pub const EMPTIES_ALL: Flags = Flags(1 << 24);
+
     /// Names as COMMAND INFO sends them, in its order.
     pub const NAMES: &[(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),

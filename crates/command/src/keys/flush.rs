@@ -31,7 +31,7 @@ pub(super) const FLUSHDB: Command = Command {
 pub(super) const FLUSHALL: Command = Command {
     name: "FLUSHALL",
     arity: Arity::AtLeast(1),
-    flags: Flags::WRITE,
+    flags: Flags::WRITE.or(Flags::EMPTIES_ALL),
     acl: Acl::KEYSPACE.or(Acl::DANGEROUS),
     doc: Doc {
         group: Group::Server,

@@ -272,7 +272,7 @@ fn what_happens_to_the_client_or_the_folder_during_a_snapshot_does_not_change_wh
     home.wait_for("snapshot", |home| (home.left_over() == 1).then_some(()));
     drop(leaves);
     let other = home.path.join("other").display().to_string();
-    assert_eq!(home.told(&format!("FLUSHALL ASYNC\r\nCONFIG SET dir {other}")), "+OK\r\n+OK\r\n+OK\r\n");
+    assert_eq!(home.told(&format!("FLUSHDB ASYNC\r\nCONFIG SET dir {other}")), "+OK\r\n+OK\r\n+OK\r\n");
     home.wait_for("file", |home| home.dump().exists().then_some(()));
     home.wait_for_info("rdb_saves:1\r\n");
     assert!(!home.path.join("other/dump.rdb").exists());
@@ -280,6 +280,23 @@ fn what_happens_to_the_client_or_the_folder_during_a_snapshot_does_not_change_wh
     home.end();
     home.start(&["--save", ""]);
     assert_eq!(home.told("GET a\r\nDBSIZE"), "$1\r\n1\r\n:301\r\n+OK\r\n");
+}
+
+#[test]
+fn flushall_gives_up_the_snapshot_and_empties_the_file_where_there_are_save_points() {
+    for (points, is_emptied) in [("3600 1000", true), ("", false)] {
+        let mut home = Home::new("flushall");
+        home.start(&["--save", points, "--rdb-key-save-delay", "1000"]);
+        assert_eq!(home.told("SET a 1\r\nSAVE\r\nDEBUG POPULATE 3000\r\nBGSAVE").matches("+").count(), 5);
+        assert_eq!(home.told("FLUSHALL"), "+OK\r\n+OK\r\n");
+        home.wait_for_info("rdb_bgsave_in_progress:0\r\n");
+        assert_eq!(home.left_over(), 0);
+        home.signal("-KILL");
+        home.end();
+        home.start(&["--save", ""]);
+        let left = if is_emptied { ":0\r\n+OK\r\n" } else { ":1\r\n+OK\r\n" };
+        assert_eq!(home.told("DBSIZE"), left);
+    }
 }
 
 #[test]

@@ -32,6 +32,7 @@ use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
 use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
 use crate::core::permission;
+use crate::core::persistence::save_emptied;
 use crate::core::queue;
 use crate::core::recorder::Recorder;
 use crate::core::refusal::{Refusal, append_error};
@@ -664,9 +665,13 @@ impl<'s> Executor<'s> {
             Run::Data(DataRun::Keys(run)) => self.run_on_keys(db, row, run, request, reply),
             Run::Data(DataRun::Blocking(run)) => self.run_blocking(session, row, run, request, reply),
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),
-            Run::Data(DataRun::Whole(Scope::Exclusive, run)) => {
-                self.alone(|this| this.run_on_all_recorded(db, row, (run, Says::Always), (args, reply)))
-            }
+            Run::Data(DataRun::Whole(Scope::Exclusive, run)) => self.alone(|this| {
+                let done = this.run_on_all_recorded(db, row, (run, Says::Always), (args, reply));
+                if done.is_ok() && row.flags.has(Flags::EMPTIES_ALL) {
+                    save_emptied(this.server, this.now.wall);
+                }
+                done
+            }),
             Run::Data(DataRun::KeysOrAll(ways))
                 if let Err(error) = permission::check_options(session, row, ways, &args) =>
             {

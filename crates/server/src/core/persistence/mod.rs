@@ -12,4 +12,4 @@ mod load;
 mod save;
 
 pub(crate) use load::{load, load_again};
-pub(crate) use save::{Refused, Then, save_if_due, save_in_background, save_now, save_to_end};
+pub(crate) use save::{Refused, Then, save_emptied, save_if_due, save_in_background, save_now, save_to_end};

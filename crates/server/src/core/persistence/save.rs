@@ -97,6 +97,16 @@ pub(crate) fn save_now(server: &Server, now: Millis) -> bool {
     done.is_ok()
 }
 
+/// All databases were emptied, and the caller holds all gates still. A snapshot of what was there is given
+/// up, and where there are save points the file is made empty at once: what was deleted must not come back
+/// with the next start.
+pub(crate) fn save_emptied(server: &Server, now: Millis) {
+    server.persistence.end();
+    if !server.config().snapshots.points().is_empty() {
+        save_now(server, now);
+    }
+}
+
 /// Saves what has to be saved before the server ends, while the caller holds all gates: `saves` is what was
 /// asked for, None where the save points decide. False if the server has to go on, because it cannot save;
 /// unless it is forced to end.
