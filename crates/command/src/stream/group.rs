@@ -178,7 +178,7 @@ fn create(call: &mut Call<'_, '_>) -> Done {
     if stream.is_none() && !options.creates_key {
         return Err(Error::xgroup_without_key());
     }
-    let (is_new, event) = (stream.is_none(), Event::stream("xgroup-create").idle());
+    let (is_new, event) = (stream.is_none(), Event::stream("xgroup-create"));
     let last = stream.map_or(Id::MIN, store::Stream::last_id);
     if call.args.len() > 8 {
         return Err(Error::unknown_subcommand(call.args.at(1), "XGROUP"));
@@ -187,7 +187,8 @@ fn create(call: &mut Call<'_, '_>) -> Done {
     if !call.view.stream_or_new(key)?.create_group(name, id, options.entries_read) {
         return Err(Error::group_exists());
     }
-    let event = if is_new { event } else { event.of_groups() };
+    // As in Redis a key that has come to be wakes those who wait for it, though it holds nothing.
+    let event = if is_new { event } else { event.idle().of_groups() };
     call.view.changed(key, 1, event);
     call.reply.ok();
     Ok(())

@@ -277,3 +277,15 @@ fn another_type_under_the_key_serves_nobody_until_it_is_a_list() {
     call(&mut pusher, "COPY list k REPLACE");
     assert_eq!(texts(&clients[0].receive().unwrap()), ["k", "1"]);
 }
+
+#[test]
+fn a_stream_that_comes_to_be_wakes_a_read_that_then_meets_another_key_of_the_wrong_type() {
+    let server = server();
+    let mut writer = server.client().unwrap();
+    let mut readers = let_wait(&server, &mut writer, &["XREAD BLOCK 0 STREAMS a b $ $"]);
+    call(&mut writer, "SET a 1");
+    assert_eq!(waiting(&mut writer), 1, "nothing of its type has come");
+    call(&mut writer, "XGROUP CREATE b g $ MKSTREAM");
+    let text = texts(&readers[0].receive().unwrap()).remove(0);
+    assert!(text.starts_with("WRONGTYPE"), "{text}");
+}
