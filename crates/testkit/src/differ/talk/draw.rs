@@ -126,9 +126,14 @@ pub(super) fn may_say(step: &Step, vocabulary: &Vocabulary) -> bool {
     (may_send(&step.request, vocabulary) || is_read_that_waits(step)) && !ends_the_peer(&step.request)
 }
 
-/// Streams of single requests leave these out.
+/// Streams of single requests leave these out. Of timeouts only the one that is waited for is said: others
+/// would end at any time of the talk.
 fn is_read_that_waits(step: &Step) -> bool {
-    matches!(&*step.name(), "xread" | "xreadgroup")
+    let is_timeout = |pair: &[Vec<u8>]| {
+        let number = base::text::parse_i64(&pair[1]).filter(|number| *number > 0);
+        pair[0].eq_ignore_ascii_case(b"block") && number.is_some() && pair[1] != SHORT_MS.as_bytes()
+    };
+    matches!(&*step.name(), "xread" | "xreadgroup") && !step.request.windows(2).any(is_timeout)
 }
 
 /// Redis 8.0.2 crashes when a client with NO-TOUCH pushes to one that waits.
@@ -186,6 +191,10 @@ impl Writer<'_> {
         // (docs/differences.md).
         let changes_ways = name == "hello" || full_name == "client|tracking";
         if changes_ways && self.is_in_transaction[connection] && self.themes.contains(&Theme::Copies) {
+            return;
+        }
+        // The queue of a transaction refers to its values in Redis (docs/differences.md).
+        if full_name == "object|refcount" && self.is_in_transaction[connection] {
             return;
         }
         match &*name {

@@ -163,7 +163,7 @@ impl Talk<'_> {
     }
 
     fn play_step(&mut self, step: &Step) -> io::Result<Option<TalkDifference>> {
-        let may_be_told_again = self.may_be_told_again();
+        let is_in_other_order = self.may_have_lost_its_place();
         let theirs = self.theirs.ask(step).map_err(|error| self.blame(&error, step))?;
         self.talked.request_count += 1;
         self.talked.blocked_count += usize::from(theirs.waits);
@@ -174,10 +174,7 @@ impl Talk<'_> {
         self.heard.push(theirs.clone());
         let difference = match ours {
             Ok(ours) => match self.compare(step, &theirs, &ours) {
-                Some(at)
-                    if self.is_any_left_waiting()?
-                        || may_be_told_again && side::is_more_told(&theirs.values[at], &ours.values[at]) =>
-                {
+                Some(_) if is_in_other_order || self.is_any_left_waiting()? => {
                     self.is_over = true;
                     None
                 }
@@ -208,14 +205,16 @@ impl Talk<'_> {
         self.steps.iter().any(|step| step.request.get(1).is_some_and(|word| word == b"TRACKING"))
     }
 
-    /// Whether a read waits that may be of a client that tracks keys. The peer tells that of its keys again
-    /// whenever it has tried the read again (docs/differences.md).
-    fn may_be_told_again(&self) -> bool {
-        let reads = |connection: usize| {
-            let last = self.steps.iter().rfind(|step| step.connection == connection);
-            self.theirs.waits(connection) && last.is_some_and(|step| step.name() == "xread")
-        };
-        self.is_tracking() && (0..self.queues.len()).any(reads)
+    /// Whether several clients wait for entries of a group, of which one waits for more than one stream:
+    /// where the peer has tried that one in vain, it has lost its place (docs/differences.md).
+    fn may_have_lost_its_place(&self) -> bool {
+        let waiting: Vec<&Step> = (0..self.queues.len())
+            .filter(|connection| self.theirs.waits(*connection))
+            .filter_map(|connection| self.steps.iter().rfind(|step| step.connection == connection))
+            .filter(|step| step.name() == "xreadgroup")
+            .collect();
+        let is_of_several = |step: &&Step| step.request.ends_with(&[b">".to_vec(), b">".to_vec()]);
+        waiting.len() > 1 && waiting.iter().any(is_of_several)
     }
 
     /// Whether the peer lets some client wait for a key that has what it waits for; another may wait for what

@@ -182,7 +182,9 @@ impl Side {
         let answer = heard.values[step.connection].first();
         match &*step.name() {
             "multi" => connection.is_in_transaction = true,
-            "exec" | "discard" | "reset" => connection.is_in_transaction = false,
+            "exec" => connection.is_in_transaction = false,
+            // With the wrong number of arguments they end nothing.
+            "discard" | "reset" => connection.is_in_transaction &= answer.is_some_and(is_error),
             _ => {
                 connection.is_in_transaction = matches!(answer, Some(Value::Line(b'+', text)) if text == b"QUEUED")
                     || connection.is_in_transaction;
@@ -282,6 +284,10 @@ fn has_short_timeout(request: &[Vec<u8>]) -> bool {
         || request.windows(2).any(|pair| is_block(&pair[0]) && pair[1] == SHORT_MS.as_bytes())
 }
 
+fn is_error(value: &Value) -> bool {
+    matches!(value, Value::Line(b'-', _))
+}
+
 pub(super) fn is_null(value: &Value) -> bool {
     matches!(value, Value::Null(_) | Value::Line(b'_', _))
 }
@@ -311,14 +317,6 @@ fn key_of_event(value: &Value) -> Option<&[u8]> {
     let of_key = channel.strip_prefix(b"__keyspace@")?;
     let at = of_key.windows(3).position(|part| part == b"__:")?;
     Some(&of_key[at + 3..])
-}
-
-/// Whether there are only more invalidations in `theirs`.
-pub(super) fn is_more_told(theirs: &[Value], ours: &[Value]) -> bool {
-    let others = |values: &[Value]| -> Vec<Vec<String>> {
-        values.iter().map(Value::lines).filter(|lines| !is_invalidation(lines)).collect()
-    };
-    theirs.len() > ours.len() && others(theirs) == others(ours)
 }
 
 /// A message of keyspace notifications.
