@@ -32,6 +32,7 @@ mod replies;
 mod server;
 mod sessions;
 mod shrink;
+mod snapshots;
 mod speed;
 mod stalls;
 mod tls;
@@ -117,7 +118,7 @@ const fn printed(
 }
 
 /// The parts of the page in its order, then the others.
-const BENCHMARKS: [Benchmark; 20] = [
+const BENCHMARKS: [Benchmark; 21] = [
     part(
         "anysize",
         "COLLECTION",
@@ -186,6 +187,12 @@ const BENCHMARKS: [Benchmark; 20] = [
         )
     },
     printed("full-cache", "CASE", "Server CPU of a SET that makes a full cache evict", full_cache::run),
+    printed(
+        "snapshots",
+        "CASE",
+        "Server CPU a key of BGSAVE and of loading, the file, the start, and the pause",
+        snapshots::run,
+    ),
     printed(
         "stalls",
         "",
