@@ -53,7 +53,7 @@ impl DumpFile {
         let mut file = File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
         refuse_journals(&mut file)?;
         let settings = Settings::default();
-        let reader = FileReader::open(file, &settings, true).map_err(|error| text_of(&error))?;
+        let reader = FileReader::open(file, &settings, true).map_err(|error| error.to_string())?;
         let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}, {eta} left");
         let bar = ProgressBar::new(about.len()).with_style(style.unwrap_or(ProgressStyle::default_bar()));
         let facts = Facts { version: reader.version(), ..Facts::default() };
@@ -142,30 +142,5 @@ fn refuse_journals(file: &mut File) -> Result<(), String> {
             Err("is an append-only file or its manifest; only dump files (RDB) are read so far".into())
         }
         _ => Ok(()),
-    }
-}
-
-/// The words for an error in a file.
-pub(crate) fn text_of(error: &LoadError) -> String {
-    match error {
-        LoadError::Io(error) => format!("it cannot be read: {error}"),
-        LoadError::Broken(broken) => format!("{} (at byte {})", broken.what, broken.at),
-        LoadError::Value(db, key, broken) => format!(
-            "the value of '{}' in database {db}: {} (at byte {} of that key)",
-            key.escape_ascii(),
-            broken.what,
-            broken.at
-        ),
-        LoadError::Version(version) => format!("version {version} of the format is not known"),
-        LoadError::Checksum { told, found } => {
-            format!("its checksum is {found:016x}, and it says {told:016x}: some byte has changed")
-        }
-        LoadError::Database(number) => {
-            format!("it has keys in database {number}, which is too high a number")
-        }
-        LoadError::Twice(db, key) => {
-            format!("it has the key '{}' twice in database {db}", key.escape_ascii())
-        }
-        LoadError::GivenUp => "it was given up".into(),
     }
 }

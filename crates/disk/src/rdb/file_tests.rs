@@ -10,6 +10,7 @@ use base::{Item, Millis};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use store::{Deadline, End, Expiry, Form, Id, Keyspace, KeyspaceOptions, Lifetime, Pairs, Policy, Settings};
 
 const NOW: Millis = Millis(1_780_000_000_000);
@@ -101,7 +102,10 @@ fn contents(keyspace: &Keyspace) -> BTreeMap<(u16, Vec<u8>), (Deadline, Vec<u8>)
 }
 
 fn save(keyspace: &Keyspace, output: &mut dyn Output) -> Result<u64, SaveError> {
-    let about = About { texts: vec![("redis-ver", "8.0.2".into())], functions: vec![b"a library".to_vec()] };
+    let about = About {
+        texts: vec![("redis-ver", "8.0.2".into())],
+        functions: Arc::new(vec![b"a library".to_vec()]),
+    };
     let form = ValueForm { version: VERSION_WRITTEN, compresses: true };
     let form = FileForm { form, has_checksum: true, syncs: true };
     let frozen = keyspace.freeze(NOW, Policy::NoEviction);

@@ -13,6 +13,7 @@ use crate::source::Broken;
 use crate::source::{Slice, Source, Stream};
 use base::Millis;
 use base::hash::Hash;
+use std::fmt;
 use std::io::{self, Read};
 use std::ops::{AddAssign, ControlFlow, Range};
 use store::{Deadline, Keyspace, Settings, Usage};
@@ -82,6 +83,31 @@ impl LoadError {
         match self {
             LoadError::Broken(broken) => LoadError::Value(db, key.to_vec(), broken),
             other => other,
+        }
+    }
+}
+
+/// What is wrong, for people. Names of keys are shown so that they cannot break a line of a log.
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Io(error) => write!(f, "it cannot be read: {error}"),
+            LoadError::Broken(broken) => write!(f, "{} (at byte {})", broken.what, broken.at),
+            LoadError::Value(db, key, broken) => {
+                let (key, Broken { what, at }) = (key.escape_ascii(), broken);
+                write!(f, "the value of '{key}' in database {db}: {what} (at byte {at} of that key)")
+            }
+            LoadError::Version(version) => write!(f, "Can't handle RDB format version {version}"),
+            LoadError::Checksum { told, found } => {
+                write!(f, "Wrong RDB checksum expected: ({told:x}) but got ({found:x})")
+            }
+            LoadError::Database(number) => {
+                write!(f, "it has keys in database {number}, and there are not so many databases")
+            }
+            LoadError::Twice(db, key) => {
+                write!(f, "it has the key '{}' twice in database {db}", key.escape_ascii())
+            }
+            LoadError::GivenUp => f.write_str("it was given up"),
         }
     }
 }

@@ -10,6 +10,7 @@ use base::Millis;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use store::{Deadline, Frozen, FrozenDb, FrozenEntry, Settings, Usage};
 
 /// Where a dump file is written to.
@@ -41,7 +42,7 @@ pub struct About {
     /// Names and texts.
     pub texts: Vec<(&'static str, String)>,
     /// Libraries of functions, as they were loaded.
-    pub functions: Vec<Vec<u8>>,
+    pub functions: Arc<Vec<Vec<u8>>>,
 }
 
 /// Why there is no file.
@@ -142,7 +143,7 @@ fn save_head(writer: &mut Writer<'_>, about: &About, version: u16) {
         writer.string(name.as_bytes());
         writer.string(text.as_bytes());
     }
-    for library in &about.functions {
+    for library in about.functions.iter() {
         writer.bytes(&[mark::FUNCTION]);
         writer.string(library);
     }

@@ -30,8 +30,12 @@ impl ServerCall<'_> {
         }
         let mut reply = Reply::new(self.reply.protocol);
         late(&mut reply);
-        let waiting = Waiting { until, late_reply: Some(reply.out), is_mute: false, waiter: None };
-        *self.session.record.waiting() = Some(Ticket::NO_KEY);
+        self.begin_to_wait(Ticket::NO_KEY, until, Some(reply.out));
+    }
+
+    fn begin_to_wait(&mut self, ticket: Ticket, until: Option<Millis>, late_reply: Option<Vec<u8>>) {
+        let waiting = Waiting { until, late_reply, is_mute: false, waiter: None };
+        *self.session.record.waiting() = Some(ticket);
         self.session.waiting = Some(Box::new(waiting));
         self.session.after = After::Wait;
     }
@@ -43,10 +47,7 @@ impl ServerCall<'_> {
     ///
     /// [`Message::Served`]: crate::core::mailbox::Message::Served
     pub(crate) fn wait_for_answer(&mut self) {
-        let waiting = Waiting { until: None, late_reply: None, is_mute: false, waiter: None };
-        *self.session.record.waiting() = Some(Ticket::FOR_ANSWER);
-        self.session.waiting = Some(Box::new(waiting));
-        self.session.after = After::Wait;
+        self.begin_to_wait(Ticket::FOR_ANSWER, None, None);
     }
 
     /// Nobody will send that message: the command answers now.

@@ -165,7 +165,8 @@ impl ClientRecord {
         self.waiting().take().is_some()
     }
 
-    /// The same for CLIENT UNBLOCK.
+    /// Ends the wait for CLIENT UNBLOCK, which leaves a command alone whose reply is on its way. Returns
+    /// whether the command waited until now.
     pub(crate) fn unblock(&self) -> bool {
         self.waiting().take_if(|ticket| *ticket != Ticket::FOR_ANSWER).is_some()
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use store::{Event, Keyspace, Told};
 
 /// From so many bytes on that nobody has read, writers wait.
-const CROWD_BYTES: usize = 32 << 20;
+const BEHIND_BYTES: usize = 32 << 20;
 /// After something has come the thread waits so long before it looks again, unless much comes or somebody is
 /// in a hurry: one wake-up is for many batches.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -36,11 +36,11 @@ pub(crate) struct Journal {
     lanes: Box<[Lane]>,
     /// Bytes that are published and not read.
     waiting_bytes: AtomicUsize,
-    is_crowded: AtomicBool,
+    is_behind: AtomicBool,
     /// How removals read: a bit for each word of `command::Words`.
     words: AtomicU8,
-    desk: Mutex<Desk>,
-    bell: Bell,
+    delivery: Mutex<Delivery>,
+    sleep: Sleep,
     is_ending: AtomicBool,
     pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -55,7 +55,7 @@ struct Number(AtomicU64);
 struct Lane(Mutex<Vec<Vec<u8>>>);
 
 /// Those who read, and what waits for its turn.
-struct Desk {
+struct Delivery {
     merge: Merge,
     readers: Vec<Reading>,
     next_id: u64,
@@ -70,11 +70,11 @@ struct Reading {
 
 /// Wakes the thread.
 #[derive(Default)]
-struct Bell {
+struct Sleep {
     /// The thread sleeps until somebody publishes.
     is_asleep: AtomicBool,
     lock: Mutex<()>,
-    rung: Condvar,
+    woken: Condvar,
 }
 
 impl Journal {
@@ -85,10 +85,14 @@ impl Journal {
             next: Number::default(),
             lanes: (0..=workers).map(|_| Lane::default()).collect(),
             waiting_bytes: AtomicUsize::new(0),
-            is_crowded: AtomicBool::new(false),
+            is_behind: AtomicBool::new(false),
             words: AtomicU8::new(0),
-            desk: Mutex::new(Desk { merge: Merge::new(workers + 1, 0), readers: Vec::new(), next_id: 0 }),
-            bell: Bell::default(),
+            delivery: Mutex::new(Delivery {
+                merge: Merge::new(workers + 1, 0),
+                readers: Vec::new(),
+                next_id: 0,
+            }),
+            sleep: Sleep::default(),
             is_ending: AtomicBool::new(false),
             thread: Mutex::default(),
         };
@@ -117,8 +121,8 @@ impl Journal {
 
     /// Whether commands that write have to wait for readers.
     #[inline]
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.is_crowded.load(Relaxed)
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind.load(Relaxed)
     }
 
     /// How many bytes wait to be read.
@@ -146,7 +150,7 @@ impl Journal {
     pub(crate) fn publish(&self, lane: usize, records: Vec<u8>) {
         self.note_waiting(records.len());
         self.lanes[lane].lock().push(records);
-        self.ring_if_asleep();
+        self.wake_if_asleep();
     }
 
     /// Keys have gone by themselves, whose shards the caller holds.
@@ -165,58 +169,58 @@ impl Journal {
             self.note_waiting(records.len());
             lane.push(records);
             drop(lane);
-            self.ring_if_asleep();
+            self.wake_if_asleep();
         }
     }
 
     fn note_waiting(&self, bytes: usize) {
         let waiting = self.waiting_bytes.fetch_add(bytes, Relaxed) + bytes;
-        if waiting >= CROWD_BYTES {
-            self.is_crowded.store(true, Relaxed);
+        if waiting >= BEHIND_BYTES {
+            self.is_behind.store(true, Relaxed);
         }
         if waiting >= MUCH_BYTES && waiting - bytes < MUCH_BYTES {
-            self.ring();
+            self.wake();
         }
     }
 
-    fn ring_if_asleep(&self) {
+    fn wake_if_asleep(&self) {
         // The record was pushed under its lane's lock before; whoever falls asleep looks at the lanes after
         // it has said so.
         std::sync::atomic::fence(SeqCst);
-        if self.bell.is_asleep.load(Relaxed) && self.bell.is_asleep.swap(false, AcqRel) {
-            self.ring();
+        if self.sleep.is_asleep.load(Relaxed) && self.sleep.is_asleep.swap(false, AcqRel) {
+            self.wake();
         }
     }
 
-    fn ring(&self) {
-        drop(self.bell.lock.lock().unwrap_or_else(PoisonError::into_inner));
-        self.bell.rung.notify_one();
+    fn wake(&self) {
+        drop(self.sleep.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        self.sleep.woken.notify_one();
     }
 
     /// This reader gets all records from here on. Returns its id.
     pub(crate) fn attach(&self, _: &Alone<'_>, keyspace: &Keyspace, reader: Box<dyn Reader>) -> u64 {
-        let mut desk = self.desk();
+        let mut delivery = self.delivery();
         let from = self.next.0.load(Relaxed);
         if !self.is_on() {
             // What was recorded while the last reader left.
             self.lanes.iter().for_each(|lane| lane.lock().clear());
             self.waiting_bytes.store(0, Relaxed);
-            desk.merge = Merge::new(self.lanes.len(), from);
+            delivery.merge = Merge::new(self.lanes.len(), from);
             keyspace.record(true);
             self.is_on.store(true, Relaxed);
         }
-        let id = desk.next_id;
-        desk.next_id += 1;
-        desk.readers.push(Reading { id, from, reader });
+        let id = delivery.next_id;
+        delivery.next_id += 1;
+        delivery.readers.push(Reading { id, from, reader });
         id
     }
 
     /// This reader gets all records up to here, and no more.
     pub(crate) fn detach(&self, _: &Alone<'_>, keyspace: &Keyspace, id: u64) {
         self.turn();
-        let mut desk = self.desk();
-        desk.readers.retain(|reading| reading.id != id);
-        if desk.readers.is_empty() {
+        let mut delivery = self.delivery();
+        delivery.readers.retain(|reading| reading.id != id);
+        if delivery.readers.is_empty() {
             keyspace.record(false);
             self.is_on.store(false, Relaxed);
         }
@@ -225,8 +229,8 @@ impl Journal {
     /// Hands to the readers what has been published, as far as its turn has come. Returns whether there was
     /// anything.
     pub(crate) fn turn(&self) -> bool {
-        let mut desk = self.desk();
-        let Desk { merge, readers, .. } = &mut *desk;
+        let mut delivery = self.delivery();
+        let Delivery { merge, readers, .. } = &mut *delivery;
         let before = merge.next();
         for (index, lane) in self.lanes.iter().enumerate() {
             let published = std::mem::take(&mut *lane.lock());
@@ -244,8 +248,8 @@ impl Journal {
         }
         readers.iter_mut().for_each(|reading| reading.reader.pause());
         let left = self.waiting_bytes.fetch_sub(bytes, Relaxed) - bytes;
-        if left <= CROWD_BYTES / 2 && self.is_crowded() {
-            self.is_crowded.store(false, Relaxed);
+        if left <= BEHIND_BYTES / 2 && self.is_behind() {
+            self.is_behind.store(false, Relaxed);
         }
         true
     }
@@ -261,34 +265,34 @@ impl Journal {
 
     /// Waits: for a moment if something has come, else until something does.
     fn rest(&self, had_something: bool) {
-        let lock = self.bell.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = self.sleep.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if had_something {
             if self.waiting_bytes() < MUCH_BYTES && !self.is_ending.load(Acquire) {
-                drop(self.bell.rung.wait_timeout(lock, PAUSE));
+                drop(self.sleep.woken.wait_timeout(lock, PAUSE));
             }
             return;
         }
-        self.bell.is_asleep.store(true, Relaxed);
+        self.sleep.is_asleep.store(true, Relaxed);
         std::sync::atomic::fence(SeqCst);
         let is_quiet = self.lanes.iter().all(|lane| lane.lock().is_empty());
-        if is_quiet && !self.is_ending.load(Acquire) && self.bell.is_asleep.load(Relaxed) {
-            drop(self.bell.rung.wait(lock));
+        if is_quiet && !self.is_ending.load(Acquire) && self.sleep.is_asleep.load(Relaxed) {
+            drop(self.sleep.woken.wait(lock));
         }
-        self.bell.is_asleep.store(false, Relaxed);
+        self.sleep.is_asleep.store(false, Relaxed);
     }
 
     /// The server ends: the thread hands on what is published, and returns.
     pub(crate) fn end(&self) {
         self.is_ending.store(true, Release);
-        self.ring();
+        self.wake();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn delivery(&self) -> MutexGuard<'_, Delivery> {
+        self.delivery.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

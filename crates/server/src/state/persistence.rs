@@ -94,7 +94,7 @@ impl Persistence {
         }
     }
 
-    /// What keeps requests from running: a load.
+    /// What keeps requests from running. It costs one load of a word.
     #[inline]
     pub(crate) fn refusing(&self) -> u8 {
         self.refusing.load(Relaxed)

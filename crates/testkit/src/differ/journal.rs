@@ -112,11 +112,7 @@ struct Side {
 
 impl Side {
     fn begin(address: &Address, vocabulary: &Vocabulary) -> io::Result<Side> {
-        let mut first = RespClient::connect(address)?;
-        first.call(&["FLUSHALL"])?;
-        for (name, values) in &vocabulary.settings {
-            first.call(&["CONFIG", "SET", name, values[0]])?;
-        }
+        vocabulary.begin(address)?;
         let connections = CONNECTIONS.iter().map(|_| RespClient::connect(address));
         Ok(Side { connections: connections.collect::<io::Result<_>>()? })
     }

@@ -128,11 +128,7 @@ struct Side {
 impl Side {
     /// Empties it and sets its settings back.
     fn begin(address: &Address, vocabulary: &Vocabulary) -> io::Result<Side> {
-        let mut first = RespClient::connect(address)?;
-        first.call(&["FLUSHALL"])?;
-        for (name, values) in &vocabulary.settings {
-            first.call(&["CONFIG", "SET", name, values[0]])?;
-        }
+        let mut first = vocabulary.begin(address)?;
         let base = Counters::of(&first.call(&counters::question().request)?);
         let connections = CONNECTIONS.iter().map(|_| RespClient::connect(address));
         Ok(Side { connections: connections.collect::<io::Result<Vec<RespClient>>>()?, base })

@@ -2,7 +2,7 @@
 //! and the settings that both servers know and agree on.
 use super::excluded;
 use super::values::SETTINGS;
-use crate::resp_client::RespClient;
+use crate::resp_client::{Address, RespClient};
 use crate::resp_value::Value;
 use crate::transcript::{Version, parse_version};
 use command::Arg;
@@ -21,6 +21,16 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
+    /// Empties a server and sets its settings back. The connection on which that was done.
+    pub(super) fn begin(&self, address: &Address) -> io::Result<RespClient> {
+        let mut client = RespClient::connect(address)?;
+        client.call(&["FLUSHALL"])?;
+        for (name, values) in &self.settings {
+            client.call(&["CONFIG", "SET", name, values[0]])?;
+        }
+        Ok(client)
+    }
+
     /// Asks both servers. `groups` are names as COMMAND DOCS has them, but "keys" for "generic"; none is all.
     pub fn learn(
         ours: &mut RespClient,

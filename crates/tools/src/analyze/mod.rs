@@ -11,7 +11,7 @@ mod report;
 mod text;
 mod url;
 
-use crate::dump_file::{DumpFile, Round, text_of};
+use crate::dump_file::{DumpFile, Round};
 use crate::scratch;
 use report::{AtSource, Report};
 use server::Clock;
@@ -72,7 +72,7 @@ fn read_file(path: &Path, options: &Options, report: &mut Report) -> Result<(), 
     let keyspace = scratch::keyspace(options.shard_bits, options.databases);
     let before = pack::counted::thread_bytes();
     let mut file = DumpFile::open(path)?;
-    while file.load_round(&keyspace, now, ROUND_BYTES).map_err(|error| text_of(&error))? == Round::More {}
+    while file.load_round(&keyspace, now, ROUND_BYTES).map_err(|error| error.to_string())? == Round::More {}
     let settings = file.settings().clone();
     let facts = file.into_facts();
     report.sardine_bytes = (pack::counted::thread_bytes() - before).max(0) as u64;

@@ -3,7 +3,7 @@
 //! Every value is loaded, as a server would load it, into a keyspace that is dropped after some megabytes of
 //! the file: so the size of a file is no limit. A key that comes twice is found only within such a round.
 //! Keys that have expired are decoded like the others.
-use crate::dump_file::{DumpFile, Round, text_of};
+use crate::dump_file::{DumpFile, Round};
 use crate::scratch;
 use crate::tally::Tally;
 use base::Millis;
@@ -71,7 +71,7 @@ impl Contents {
             match loaded {
                 Ok(Round::More) => {}
                 Ok(Round::Last) => return None,
-                Err(error) => return Some(text_of(&error)),
+                Err(error) => return Some(error.to_string()),
             }
         }
     }

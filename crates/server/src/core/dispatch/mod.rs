@@ -414,9 +414,9 @@ impl<'s> Executor<'s> {
         let is_congested = self.mailboxes.is_congested();
         let is_refusing = self.server.persistence.refusing() != persistence::NOTHING;
         let may_be_long = self.request_bytes > self.element_bytes_max;
-        let is_crowded = self.recorder.is_on() && self.server.journal.is_crowded();
+        let is_journal_behind = self.recorder.is_on() && self.server.journal.is_behind();
         self.is_guarded =
-            self.memory_limit.is_set() || may_be_long || is_congested || is_refusing || is_crowded;
+            self.memory_limit.is_set() || may_be_long || is_congested || is_refusing || is_journal_behind;
     }
 
     /// How many ticks have passed since the last call of this function or of `start_turn`.

@@ -84,7 +84,7 @@ impl Executor<'_> {
     pub(super) fn must_wait_for_readers(&self, session: &Session, row: &Row, is_exec: bool) -> bool {
         let has = |flag| row.flags.has(flag) || is_exec && session.has_queued(flag);
         self.recorder.is_on()
-            && self.server.journal.is_crowded()
+            && self.server.journal.is_behind()
             && (has(Flags::WRITE) || has(Flags::MAY_REPLICATE))
     }
 }

@@ -106,22 +106,7 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
 fn text_of(error: &LoadError) -> String {
     match error {
         LoadError::Io(error) => reason(error),
-        LoadError::Broken(broken) => format!("{} (at byte {})", broken.what, broken.at),
-        LoadError::Value(db, key, broken) => {
-            let key = String::from_utf8_lossy(key);
-            format!("the value of '{key}' in database {db}: {} (at byte {} of it)", broken.what, broken.at)
-        }
-        LoadError::Version(version) => format!("Can't handle RDB format version {version}"),
-        LoadError::Checksum { told, found } => {
-            format!("Wrong RDB checksum expected: ({told:x}) but got ({found:x})")
-        }
-        LoadError::Database(number) => {
-            format!("the file has keys in database {number}, and 'databases' says that there are not so many")
-        }
-        LoadError::Twice(db, key) => {
-            format!("the file has the key '{}' twice in database {db}", String::from_utf8_lossy(key))
-        }
-        LoadError::GivenUp => "it was given up".into(),
+        other => other.to_string(),
     }
 }
 
@@ -218,7 +203,8 @@ impl Job<'_> {
                 )),
                 Piece::End => return Ok((Round::Last, counts)),
             }
-            if self.is_over.load(Relaxed) {
+            // No key is loaded while a part of the file is read, so the end of the server is looked for here.
+            if self.is_over.load(Relaxed) || self.server.is_stopping() {
                 return Err(LoadError::GivenUp);
             }
             persistence.loading.read_bytes.store(reader.at(), Relaxed);

@@ -7,7 +7,9 @@ use crate::state::REDIS_VERSION;
 use crate::state::config::{Config, SavePoint, reason};
 use crate::state::persistence::{Delay, Save, UNSAVED};
 use base::Millis;
-use disk::rdb::{About, FileForm, Form, SaveError, save_file};
+use disk::rdb::{About, FileForm, Form, Output, SaveError, save_file};
+use std::fs::File;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Frozen;
@@ -49,7 +51,7 @@ fn freeze(server: &Server, now: Millis) -> Image {
         ("used-mem", pack::counted::used_bytes().to_string()),
         ("aof-base", "0".into()),
     ];
-    let about = About { texts, functions: server.persistence.functions().to_vec() };
+    let about = About { texts, functions: server.persistence.functions() };
     let frozen = server.keyspace.freeze(now, config.store.eviction.policy);
     Image { frozen, about, changes: server.keyspace.stats().dirty, config }
 }
@@ -57,6 +59,10 @@ fn freeze(server: &Server, now: Millis) -> Image {
 /// Freezes the data and has a thread write it. The caller holds all gates.
 pub(crate) fn save_in_background(server: &Server, now: Millis, then: Then) -> Result<(), Refused> {
     let saves = &server.persistence.saves;
+    // Whoever asks again and again while one is written must not have the data frozen each time.
+    if saves.running().is_some() {
+        return Err(Refused::Busy);
+    }
     let image = freeze(server, now);
     let save = saves.begin(now, image.frozen.keys).ok_or(Refused::Busy)?;
     if matches!(then, Then::Nothing) {
@@ -90,8 +96,7 @@ pub(crate) fn save_now(server: &Server, now: Millis) -> bool {
     let Some(save) = saves.begin(now, keys) else { return false };
     let done = write(server, image, &save);
     if done.is_ok() {
-        saves.note_saved(server.clock.now(), changes);
-        server.persistence.refuse(UNSAVED, false);
+        note_success(server, changes);
     }
     saves.end();
     done.is_ok()
@@ -165,8 +170,7 @@ fn end_in_background(server: &Server, save: &Save, done: Result<u64, ()>, then: 
     saves.took_s.store((now.0 - save.began.0) / 1000, Relaxed);
     match done {
         Ok(changes) => {
-            saves.note_saved(now, changes);
-            server.persistence.refuse(UNSAVED, false);
+            note_success(server, changes);
             server.log.notice("Background saving terminated with success");
         }
         Err(()) if save.is_given_up() => server.log.warning("Background saving was given up"),
@@ -182,8 +186,7 @@ fn end_in_background(server: &Server, save: &Save, done: Result<u64, ()>, then: 
 fn end_in_foreground(server: &Server, client: &ClientRecord, done: Result<u64, ()>) {
     let saves = &server.persistence.saves;
     if let Ok(changes) = done {
-        saves.note_saved(server.clock.now(), changes);
-        server.persistence.refuse(UNSAVED, false);
+        note_success(server, changes);
     }
     saves.end();
     if client.end_waiting() {
@@ -192,7 +195,13 @@ fn end_in_foreground(server: &Server, client: &ClientRecord, done: Result<u64, (
     }
 }
 
-/// The last snapshot has failed: writes are refused, if the settings say so ([`Server::obey_save_settings`]).
+/// A snapshot is written: writes are refused no longer.
+fn note_success(server: &Server, changes: u64) {
+    server.persistence.saves.note_saved(server.clock.now(), changes);
+    server.persistence.refuse(UNSAVED, false);
+}
+
+/// The last snapshot has failed: writes are refused, if the settings say so.
 fn note_failure(server: &Server) {
     server.persistence.saves.has_failed.store(true, Relaxed);
     server.refuse_writes_if_unsaved();
@@ -211,6 +220,38 @@ fn write(server: &Server, image: Image, save: &Save) -> Result<u64, ()> {
             why.iter().for_each(|why| server.log.warning(why));
             Err(())
         }
+    }
+}
+
+/// The new file, for as long as the snapshot is wanted. A value may have any size, so it is not enough to
+/// look between two keys: whoever has given the snapshot up waits for its end, and may hold up everybody
+/// meanwhile.
+struct Wanted<'w> {
+    file: &'w mut File,
+    save: &'w Save,
+}
+
+impl Wanted<'_> {
+    fn check(&self) -> io::Result<()> {
+        if self.save.is_given_up() { Err(io::Error::other("the snapshot was given up")) } else { Ok(()) }
+    }
+}
+
+impl Write for Wanted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check()?;
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Output for Wanted<'_> {
+    fn sync(&mut self) -> io::Result<()> {
+        self.check()?;
+        self.file.sync()
     }
 }
 
@@ -233,8 +274,10 @@ fn write_file(image: Image, save: &Save) -> Result<(), Option<String>> {
         delay.pass();
         save.note_key()
     };
-    let written = save_file(frozen, &mut new.file, (&about, &config.store, form), &mut go_on);
+    let mut output = Wanted { file: &mut new.file, save };
+    let written = save_file(frozen, &mut output, (&about, &config.store, form), &mut go_on);
     match written {
+        _ if save.is_given_up() => return Err(None),
         Ok(_) => {}
         Err(SaveError::GivenUp) => return Err(None),
         Err(SaveError::Io(error)) => {
@@ -249,4 +292,23 @@ fn write_file(image: Image, save: &Save) -> Result<(), Option<String>> {
             reason(&error)
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::persistence::Persistence;
+
+    #[test]
+    fn nothing_is_written_of_a_value_once_its_snapshot_is_given_up() {
+        let new = &mut NewFile::create(&std::env::temp_dir()).unwrap();
+        let saves = Persistence::new(Millis(0)).saves;
+        let save = &saves.begin(Millis(0), 1).unwrap();
+        let mut output = Wanted { file: &mut new.file, save };
+        output.write_all(b"a part").unwrap();
+        output.sync().unwrap();
+        saves.give_up();
+        assert!(output.write_all(b"the rest").is_err() && output.sync().is_err());
+        assert_eq!(std::fs::metadata(new.path()).unwrap().len(), 6);
+    }
 }

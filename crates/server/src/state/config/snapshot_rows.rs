@@ -2,7 +2,7 @@
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Kind, Outcome, Setting};
 use super::snapshots::{on_signal_of, points_of, render_on_signal, render_points};
-use super::table::{bytes_of, path, row};
+use super::table::{bytes_of, field, path, row};
 use super::values::Config;
 
 const INT_MAX: i64 = i32::MAX as i64;
@@ -13,32 +13,6 @@ fn set_file_name(config: &mut Config, name: &[u8]) -> Outcome {
     }
     config.snapshots.file_name = path(name);
     Ok(())
-}
-
-macro_rules! yes_or_no {
-    ($field:ident) => {
-        Kind::Bool {
-            get: |c| c.snapshots.$field,
-            set: |c, on| {
-                c.snapshots.$field = on;
-                Ok(())
-            },
-        }
-    };
-}
-
-macro_rules! delay {
-    ($field:ident) => {
-        Kind::Int {
-            min: i32::MIN as i64,
-            max: INT_MAX,
-            get: |c| i64::from(c.snapshots.$field),
-            set: |c, n| {
-                c.snapshots.$field = n as i32;
-                Ok(())
-            },
-        }
-    };
 }
 
 macro_rules! on_signal {
@@ -87,15 +61,7 @@ pub(super) const ROWS: &[Setting] = &[
     row(
         "rdb-version",
         Anytime,
-        Kind::Int {
-            min: disk::rdb::VERSION_WRITTEN as i64,
-            max: disk::rdb::VERSION_WRITTEN_MAX as i64,
-            get: |c| i64::from(c.snapshots.version),
-            set: |c, n| {
-                c.snapshots.version = n as u16;
-                Ok(())
-            },
-        },
+        field!(int disk::rdb::VERSION_WRITTEN as i64, disk::rdb::VERSION_WRITTEN_MAX as i64, snapshots.version as u16),
         "The version of the format in which snapshots are written: 10 is read by Redis 7.0 and all later versions, 11 \
          by 7.2, 12 by 7.4. Where fields of hashes have deadlines it is 12 in any case.",
         "Raise it where nothing older will ever read the file: small sets of texts take fewer bytes.",
@@ -103,21 +69,21 @@ pub(super) const ROWS: &[Setting] = &[
     row(
         "rdbchecksum",
         AtStart,
-        yes_or_no!(has_checksum),
+        field!(bool snapshots.has_checksum),
         "End snapshots with a checksum, and look at it when one is loaded.",
         "Turn it off to save and load some percent faster.",
     ),
     row(
         "rdb-save-incremental-fsync",
         Anytime,
-        yes_or_no!(syncs),
+        field!(bool snapshots.syncs),
         "Have a snapshot put on the disk every 4 MB while it is written, not all at its end.",
         "There is hardly a reason to.",
     ),
     row(
         "stop-writes-on-bgsave-error",
         Anytime,
-        yes_or_no!(stops_writes),
+        field!(bool snapshots.stops_writes),
         "Refuse writes while the last snapshot in the background has failed and there are save points.",
         "Turn it off where something else watches the disk, and clients shall not notice.",
     ),
@@ -142,14 +108,14 @@ pub(super) const UNLISTED: &[Setting] = &[
     row(
         "key-load-delay",
         Anytime,
-        delay!(load_delay),
+        field!(int i32::MIN as i64, INT_MAX, snapshots.load_delay as i32),
         "Microseconds that loading waits after each key, or keys for each microsecond where it is negative.",
         "For tests.",
     ),
     row(
         "rdb-key-save-delay",
         Anytime,
-        delay!(save_delay),
+        field!(int i32::MIN as i64, INT_MAX, snapshots.save_delay as i32),
         "Microseconds that saving waits after each key, or keys for each microsecond where it is negative.",
         "For tests.",
     ),

@@ -2,7 +2,7 @@
 //! made of all of them when they are put in force.
 use super::setting::Change::Anytime;
 use super::setting::{Kind, Setting};
-use super::table::{bytes_of, path, row};
+use super::table::{bytes_of, field, path, row};
 use net::AuthClients;
 
 const AUTH_CLIENTS: [AuthClients; 3] = [AuthClients::No, AuthClients::Yes, AuthClients::Optional];
@@ -27,32 +27,6 @@ macro_rules! text {
             get: |c| c.tls.$field.clone().into_bytes(),
             set: |c, text| {
                 c.tls.$field = String::from_utf8_lossy(text).into_owned();
-                Ok(())
-            },
-        }
-    };
-}
-
-macro_rules! yes_or_no {
-    ($field:ident) => {
-        Kind::Bool {
-            get: |c| c.tls.$field,
-            set: |c, on| {
-                c.tls.$field = on;
-                Ok(())
-            },
-        }
-    };
-}
-
-macro_rules! int {
-    ($min:expr, $max:expr, $field:ident) => {
-        Kind::Int {
-            min: $min,
-            max: $max,
-            get: |c| i64::from(c.tls.$field),
-            set: |c, n| {
-                c.tls.$field = n as u32;
                 Ok(())
             },
         }
@@ -165,14 +139,14 @@ pub(super) const ROWS: &[Setting] = &[
     row(
         "tls-prefer-server-ciphers",
         Anytime,
-        yes_or_no!(prefers_server_ciphers),
+        field!(bool tls.prefers_server_ciphers),
         "Take the suite that comes first in the server's list, not in the client's.",
         "Turn it on where clients put a slow suite first.",
     ),
     row(
         "tls-session-caching",
         Anytime,
-        yes_or_no!(caches_sessions),
+        field!(bool tls.caches_sessions),
         "Let clients resume a session when they connect again, which spares both sides the expensive part of a \
          handshake.",
         "Turn it off where every connection must begin with keys of its own.",
@@ -180,21 +154,21 @@ pub(super) const ROWS: &[Setting] = &[
     row(
         "tls-session-cache-size",
         Anytime,
-        int!(0, INT_MAX, session_cache_size),
+        field!(int 0, INT_MAX, tls.session_cache_size as u32),
         "How many sessions are kept for that, each for one connection; 0 is 20480. The oldest goes first.",
         "Raise it where more clients than that come back again and again.",
     ),
     row(
         "tls-session-cache-timeout",
         Anytime,
-        int!(0, INT_MAX, session_cache_timeout_s),
+        field!(int 0, INT_MAX, tls.session_cache_timeout_s as u32),
         "For how many seconds a session can be resumed.",
         "Raise it where clients come back after longer pauses.",
     ),
     row(
         "max-new-tls-connections-per-cycle",
         Anytime,
-        int!(1, 1000, handshakes_per_turn),
+        field!(int 1, 1000, tls.handshakes_per_turn as u32),
         "How many handshakes a worker takes up in one turn of its event loop. Each takes up to half a millisecond of \
          its processor, in which its other clients wait.",
         "Raise it where many clients connect at once and may make others wait.",
