@@ -141,6 +141,9 @@ impl KeySpec {
     /// Appends the positions of the keys that `args` holds. Positions beyond the arguments, and counts that
     /// are no numbers, give none: the command itself reports those.
     pub fn extract(&self, args: &Args<'_>, positions: &mut Vec<u32>) {
+        if let (Begin::Keyword { .. }, Find::Range { limit: 2, .. }) = (self.begin, self.find) {
+            return extract_streams(args, positions);
+        }
         if let (Begin::Keyword { word, start: start @ 0.. }, Find::Range { last: 0, .. }) =
             (self.begin, self.find)
         {
@@ -198,4 +201,26 @@ impl KeySpec {
 fn extract_behind(word: &str, start: usize, args: &Args<'_>, positions: &mut Vec<u32>) {
     let is_word = |at: &usize| args.at(*at).eq_ignore_ascii_case(word.as_bytes());
     positions.extend((start..args.len().saturating_sub(1)).filter(is_word).map(|at| at as u32 + 1));
+}
+
+/// The first half of what stands behind STREAMS, which follows options. Where there is anything else before
+/// it, or behind it no id for each key, the request cannot be right, and has no keys.
+fn extract_streams(args: &Args<'_>, positions: &mut Vec<u32>) {
+    let mut at = 1;
+    while at < args.len() {
+        let is = |word: &str| args.at(at).eq_ignore_ascii_case(word.as_bytes());
+        if is("STREAMS") {
+            let count = args.len() - at - 1;
+            if count.is_multiple_of(2) {
+                positions.extend((at + 1..=at + count / 2).map(|position| position as u32));
+            }
+            return;
+        }
+        at += match () {
+            () if is("BLOCK") || is("COUNT") => 2,
+            () if is("GROUP") => 3,
+            () if is("NOACK") => 1,
+            () => return,
+        };
+    }
 }

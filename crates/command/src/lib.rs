@@ -19,6 +19,7 @@ mod table;
 mod table_tests;
 mod wait;
 mod walk;
+mod work;
 
 pub mod bits;
 pub mod geo;
@@ -39,9 +40,11 @@ pub use keyspec::{Access, Begin, Find, KeySpec};
 pub use request_keys::{FixedKeys, KeyUse, KeyUses, key_positions, key_uses};
 pub use secret::{has_secrets, secrets};
 pub use table::{
-    Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Scope, Secret, checked,
+    Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Long, LongWhole, Scope, Secret,
+    checked,
 };
 pub use wait::Wait;
+pub use work::LONG_STEPS;
 
 /// The tables of all data families; the server adds its own.
 pub const FAMILIES: &[&[&Command<DataRun>]] = &[

@@ -82,8 +82,12 @@ pub enum DataRun {
     Keys(fn(&mut Call<'_, '_>) -> Done),
     /// The same; it may leave a [`crate::Wait`] instead of a reply.
     Blocking(fn(&mut Call<'_, '_>) -> Done),
+    /// The same, of a command that only reads and may take long.
+    Long(&'static Long),
     /// On the whole keyspace.
     Whole(Scope, fn(&mut WholeCall<'_>) -> Done),
+    /// The same, of a command that only reads and may take long.
+    LongWhole(Scope, &'static LongWhole),
     /// On its keys, unless only the data tells which keys it needs.
     KeysOrAll(&'static KeysOrAll),
     /// Not at all: it only holds subcommands.
@@ -98,8 +102,23 @@ pub struct KeysOrAll {
     /// The option that lets this request read keys which it does not name, if it has one: whoever sends it
     /// must be allowed to read every key.
     pub reaches_further: fn(&resp::Args<'_>) -> Option<&'static str>,
-    pub keys: fn(&mut Call<'_, '_>) -> Done,
-    pub all: fn(&mut WholeCall<'_>) -> Done,
+    pub keys: Long,
+    pub all: LongWhole,
+}
+
+/// A command that only reads its keys, of which it may read very much. A request that takes
+/// [`LONG_STEPS`](crate::LONG_STEPS) or more may be run elsewhere, on the data as it was when it came.
+pub struct Long {
+    /// How many steps the request takes, about (`work.rs`); None if it does more than read. It is asked with
+    /// the keys locked, and counts no lookup.
+    pub work: fn(&mut Call<'_, '_>) -> Option<u64>,
+    pub run: fn(&mut Call<'_, '_>) -> Done,
+}
+
+/// The same on the whole keyspace.
+pub struct LongWhole {
+    pub work: fn(&WholeCall<'_>) -> Option<u64>,
+    pub run: fn(&mut WholeCall<'_>) -> Done,
 }
 
 /// What else may run meanwhile.

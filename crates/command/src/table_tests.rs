@@ -176,7 +176,10 @@ fn flags_fit_each_other_and_the_keys() {
         if !row.keys.is_empty() && !["pfcount", "xreadgroup"].contains(&name.as_str()) {
             assert_eq!(writes, row.flags.has(Flags::WRITE), "{name}: keys are written by writes alone");
         }
-        let is_keyed = matches!(row.run, DataRun::Keys(_) | DataRun::Blocking(_) | DataRun::KeysOrAll(_));
+        let is_keyed = matches!(
+            row.run,
+            DataRun::Keys(_) | DataRun::Long(_) | DataRun::Blocking(_) | DataRun::KeysOrAll(_)
+        );
         assert_eq!(is_keyed, !row.keys.is_empty(), "{name}: who has keys runs on them");
     }
 }

@@ -73,6 +73,8 @@ struct Conn {
     is_unsent: bool,
     /// Edges of writability are asked for: the kernel would take no more.
     is_blocked: bool,
+    /// The caller wants nothing to be sent: `is_blocked` then says that too.
+    is_kept_back: bool,
     queue: SendQueue,
     /// Bytes of the queue that wait for this connection's turn. More may wait before and behind them, and
     /// leave with them.
@@ -259,7 +261,7 @@ impl Epoll {
     /// Acts on what the kernel tells of a connection.
     fn on_edge(&mut self, id: ConnId, edges: u32, events: &mut Vec<Event>) {
         let Some(conn) = self.table.get_mut(id) else { return };
-        if edges & libc::EPOLLOUT as u32 != 0 && conn.is_blocked {
+        if edges & libc::EPOLLOUT as u32 != 0 && conn.is_blocked && !conn.is_kept_back {
             cold_path();
             self.flush(id, events);
         }
@@ -455,6 +457,7 @@ impl Engine for Epoll {
             is_again: false,
             is_unsent: false,
             is_blocked: false,
+            is_kept_back: false,
             queue: SendQueue::default(),
             in_turn_bytes: 0,
         });
@@ -574,7 +577,8 @@ impl Engine for Epoll {
         if data.len() < SEND_AT_ONCE_BYTES {
             return self.send(id, data);
         }
-        let conn = self.table.get(id).filter(|conn| conn.life == Life::Open && conn.queue.is_empty());
+        let is_free = |conn: &&Conn| conn.life == Life::Open && conn.queue.is_empty() && !conn.is_blocked;
+        let conn = self.table.get(id).filter(is_free);
         let sent = conn.map_or(0, |conn| send_some(conn, data));
         if sent == data.len() {
             data.clear();
@@ -590,6 +594,21 @@ impl Engine for Epoll {
 
     fn unsent_bytes(&self, id: ConnId) -> usize {
         self.table.get(id).map_or(0, |conn| conn.queue.bytes())
+    }
+
+    fn keep_back(&mut self, id: ConnId) {
+        if let Some(conn) = self.open_conn(id) {
+            (conn.is_kept_back, conn.is_blocked) = (true, true);
+        }
+    }
+
+    fn let_go(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id).filter(|conn| conn.is_kept_back) else { return };
+        (conn.is_kept_back, conn.is_blocked) = (false, false);
+        if !conn.is_unsent && !conn.queue.is_empty() {
+            conn.is_unsent = true;
+            self.unsent.push(id);
+        }
     }
 
     fn pause(&mut self, id: ConnId) {

@@ -200,6 +200,10 @@ pub trait Engine: Send {
     fn tls_bytes(&self, _: ConnId) -> usize {
         0
     }
+    /// What is queued for this connection, now and from here on, is not handed to the kernel before `let_go`.
+    fn keep_back(&mut self, id: ConnId);
+    /// Ends a `keep_back`: the next poll sends what is queued.
+    fn let_go(&mut self, id: ConnId);
     /// No `Readable` for this connection until `resume`: the client does not read what we send, or what it
     /// has sent waits to be worked off. If the peer resets meanwhile, or has, `Gone` tells of it.
     fn pause(&mut self, id: ConnId);

@@ -565,6 +565,14 @@ impl<E: Engine> Engine for TlsEngine<E> {
         self.inner.in_turn_bytes()
     }
 
+    fn keep_back(&mut self, id: ConnId) {
+        self.inner.keep_back(id);
+    }
+
+    fn let_go(&mut self, id: ConnId) {
+        self.inner.let_go(id);
+    }
+
     fn try_now(&mut self, id: ConnId) {
         self.inner.try_now(id);
     }

@@ -26,9 +26,9 @@ pub use signals::Signals;
 pub use start::{Running, Stopper, start, start_when};
 pub use state::clock::{Clock, SimulatedTime};
 pub use state::config::{
-    Allow, Config, ConfigError, Defrag, Facility, LogLevel, LogRule, LogRules, MemoryShare, OnSignal,
-    OomScore, OutputLimit, OutputLimits, SavePoint, Snapshots, Source, Supervised, Tracking, sample_file,
-    settings_reference,
+    Allow, AppendSync, Appending, Config, ConfigError, Defrag, Facility, LogLevel, LogRule, LogRules,
+    MemoryShare, OnSignal, OomScore, OutputLimit, OutputLimits, SavePoint, Snapshots, Source, Supervised,
+    Tracking, sample_file, settings_reference,
 };
 pub use state::log::Log;
 pub use state::start_error::StartError;

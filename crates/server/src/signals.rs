@@ -13,8 +13,10 @@ impl Signals {
     /// Blocks them in this thread. To be called before any thread is started, because threads inherit what is
     /// blocked.
     pub fn block() -> std::io::Result<Signals> {
-        // SIGHUP is blocked and never acted on: a terminal that goes away does not take the server along.
-        let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
+        // These two are blocked and never acted on: a terminal that goes away does not take the server along,
+        // and a limit on the size of files (`ulimit -f`) is an error of the write that passes it.
+        let ignored = [Signal::SIGHUP, Signal::SIGXFSZ];
+        let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT].into_iter().chain(ignored));
         set.thread_block()?;
         Ok(Signals(set))
     }

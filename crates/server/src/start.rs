@@ -1,6 +1,7 @@
 //! From a configuration to a running server, and back: opens the sockets, puts the [`Server`] together,
 //! starts its threads, and waits for them when it ends. This is where all parts of the crate meet.
 use crate::commands::families::FAMILIES;
+use crate::core::journal;
 use crate::core::key_events::{KeyEvents, KeyListener};
 use crate::core::mailbox::{Mailboxes, Message};
 use crate::core::notify::Notifier;
@@ -8,8 +9,9 @@ use crate::core::persistence::{self, save_to_end};
 use crate::core::registry::Registry;
 use crate::core::server::{Ending, InForce, Server, Stats};
 use crate::core::tracking::Tracking;
-use crate::service::{background, journal, restless};
+use crate::service::{background, restless};
 use crate::state::acl::{self, Accounts, Catalog, Passwords, Rules, Users};
+use crate::state::append_only::AppendOnly;
 use crate::state::background::Background;
 use crate::state::clock::Moment;
 use crate::state::config::Checks;
@@ -19,6 +21,7 @@ use crate::state::defrag::DefragStats;
 use crate::state::expiry_watch::ExpiryWatch;
 use crate::state::gate::Gates;
 use crate::state::journal::Journal;
+use crate::state::lending::Lending;
 use crate::state::listening::{self, Listening};
 use crate::state::memory_pressure::MemoryPressure;
 use crate::state::pause::Pause;
@@ -108,7 +111,11 @@ impl Running {
 
     /// Loads the data, while clients are told that it is being loaded, and says then that it is ready.
     pub fn load(&self) -> Result<(), StartError> {
-        if let Err(why) = persistence::load(&self.server) {
+        let loaded = match self.server.config().append.is_wanted {
+            true => persistence::append::load(&self.server),
+            false => persistence::load(&self.server),
+        };
+        if let Err(why) = loaded {
             if self.server.is_stopping() {
                 return Ok(());
             }
@@ -126,6 +133,16 @@ impl Running {
         if let Err(error) = self.server.restless.begin(seed) {
             self.server.fail(&format!("no thread for restless mode: {error}"));
         }
+    }
+
+    /// Holds back what workers lend to other threads from here on, or no longer: for tests.
+    pub fn hold_lent(&self, is_held: bool) {
+        self.server.lending.hold(is_held);
+    }
+
+    /// How many requests wait for a thread that they are to run on.
+    pub fn waiting_lent(&self) -> usize {
+        self.server.lending.waiting()
     }
 
     /// From here on this reader is handed whatever changes the data (`disk::journal`), until the server ends.
@@ -176,7 +193,9 @@ impl Running {
             }
         }
         self.server.restless.end();
+        self.server.lending.end();
         self.server.listening.clear();
+        persistence::append::end(&self.server);
         self.server.persistence.end();
         self.server.journal.end();
         self.server.background.end();
@@ -222,6 +241,8 @@ pub fn start_when(
     let (background, jobs) = Background::new();
     let (server, engines) =
         share(config, clock, log, (Listening::new(listeners), TlsInForce::new(tls)), engines, background)?;
+    server.notify_of(published(server.config().notify));
+    restless::serve(&server);
     let thread = background::start(jobs, &server).map_err(|e| cannot("start the freeing thread", &e))?;
     crate::service::crash::note_server(&server);
     is_bound(&server.log);
@@ -313,11 +334,11 @@ fn share(
     let tracking = tracking(Arc::clone(&mailboxes), &keyspace);
     let key_events = Arc::new(KeyEvents::new(keyspace.shards(), notifier, tracking));
     let journal = Journal::new(mailboxes.len(), &config);
-    let listener = KeyListener { events: Arc::clone(&key_events), journal: Arc::clone(&journal) };
-    keyspace.listen(Box::new(listener));
+    keyspace.listen(Box::new(KeyListener { events: Arc::clone(&key_events), journal: Arc::clone(&journal) }));
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
     let server = Arc::new_cyclic(|this| Server {
         this: Weak::clone(this),
+        append: Arc::new(AppendOnly::new(mailboxes.len(), &config.append)),
         persistence: Persistence::new(clock.now()),
         counters: AllCounters(mailboxes.iter().map(|_| Counters::new(registry.count())).collect()),
         gates: Gates::new(mailboxes.len()),
@@ -339,6 +360,7 @@ fn share(
         expires: true.into(),
         pause: Pause::default(),
         journal,
+        lending: Lending::new(mailboxes.len() + 1),
         command_log: Default::default(),
         latency: Default::default(),
         monitors: Default::default(),
@@ -356,8 +378,6 @@ fn share(
         in_force: InForce::new(config),
         ending: Ending::default(),
     });
-    server.notify_of(published(server.config().notify));
-    restless::serve(&server);
     Ok((server, engines))
 }
 

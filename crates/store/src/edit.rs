@@ -235,6 +235,13 @@ impl<'v, T: Collection> Edit<'v, T> {
         (self.is_changed, self.has_lost) = (true, true);
     }
 
+    /// Makes a new collection of the draft that was written into the buffer.
+    #[inline]
+    pub(crate) fn fill_draft(&mut self, state: T::State) {
+        debug_assert!(self.is_new() && self.is_inside(), "only a new collection is filled");
+        (self.body, self.state, self.is_changed) = (Body::Draft, state, true);
+    }
+
     /// Replaces the collection by a tree, which becomes an image at the end of the edit if it is small
     /// enough.
     pub(crate) fn put_tree(&mut self, tree: Box<T>) {

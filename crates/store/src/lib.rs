@@ -17,7 +17,10 @@
 //! | `settings.rs` | the settings that the data depends on |
 //! | `restless/` | for tests: data that comes and goes without a client seeing it |
 #[cfg(test)]
+mod build_tests;
+#[cfg(test)]
 mod copy_tests;
+mod distinct;
 mod edit;
 #[cfg(test)]
 mod edit_tests;
@@ -60,9 +63,11 @@ pub use eviction::uses::Usage;
 pub use expiry::deadline::Deadline;
 pub use halt::Halt;
 pub use hash::api::{Hash, HashMut};
+pub use hash::build::NewField;
 pub use hash::tree::Lifetime;
 pub use info::Brief;
 pub use key_info::KeyInfo;
+pub use keyspace::aside::Extent;
 pub use keyspace::frozen::{Frozen, FrozenDb, FrozenEntry};
 pub use keyspace::garbage::{Garbage, Weight};
 pub use keyspace::keys::Keys;

@@ -31,7 +31,9 @@ impl Reader for TapReader {
         stream.write(record, bytes);
     }
 
-    fn pause(&mut self) {}
+    fn pause(&mut self) -> Option<std::time::Duration> {
+        None
+    }
 }
 
 impl Tap {

@@ -97,7 +97,9 @@ impl Reader for Stuck {
         *self.0.lock().expect("nobody panics who holds it") += 1;
     }
 
-    fn pause(&mut self) {}
+    fn pause(&mut self) -> Option<std::time::Duration> {
+        None
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! settings stand alone. The tools have ordinary command lines behind their names (`sardine check FILE`),
 //! which clap reads.
 use crate::analyze::Options;
+use crate::check::Repair;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use server::Source;
 use std::path::PathBuf;
@@ -17,8 +18,8 @@ pub(crate) enum Task {
     Check(Source),
     Print(String),
     Dump(Document),
-    /// Checks a dump file.
-    CheckFile(PathBuf),
+    /// Checks a dump file or an append-only file.
+    CheckFile(PathBuf, Repair),
     /// Says what data consists of.
     Analyze(Options),
     /// Ends with this message: the words ask for something that the program does not do.
@@ -34,9 +35,11 @@ pub(crate) enum Document {
     SampleFile,
 }
 
-/// The name under which the program was called decides first: it may stand where redis-check-rdb stood.
+/// The name under which the program was called decides first: it may stand where
+/// redis-check-rdb or redis-check-aof stood.
 pub(crate) fn task(name: &[u8], args: &[Vec<u8>]) -> Task {
-    if name.rsplit(|byte| *byte == b'/').next() == Some(b"redis-check-rdb") {
+    let called = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    if matches!(called, b"redis-check-rdb" | b"redis-check-aof") {
         return tool(&[&[b"check".to_vec()], args].concat());
     }
     let words: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
@@ -72,7 +75,7 @@ fn tool(args: &[Vec<u8>]) -> Task {
         Err(help) => return Task::Print(help.to_string()),
     };
     match matches.subcommand() {
-        Some(("check", matches)) => Task::CheckFile(path(matches)),
+        Some(("check", matches)) => Task::CheckFile(path(matches), repair(matches)),
         Some(("analyze", matches)) => Task::Analyze(options(matches)),
         _ => Task::Refuse(HELP.into()),
     }
@@ -80,6 +83,10 @@ fn tool(args: &[Vec<u8>]) -> Task {
 
 fn path(matches: &ArgMatches) -> PathBuf {
     matches.get_one::<PathBuf>("FILE").cloned().unwrap_or_default()
+}
+
+fn repair(matches: &ArgMatches) -> Repair {
+    Repair { fixes: matches.get_flag("fix"), until_s: matches.get_one("to-timestamp").copied() }
 }
 
 fn options(matches: &ArgMatches) -> Options {
@@ -133,9 +140,26 @@ fn analyze_command() -> Command {
 fn tools() -> Command {
     let file = Arg::new("FILE").required(true).value_parser(value_parser!(PathBuf));
     let check = Command::new("check")
-        .about("Checks a dump file (RDB): every value is decoded, and the checksum compared.")
-        .after_help("The exit status is 0 if the file is good, and 1 if it is not.")
-        .arg(file.help("The dump file, of any Redis, Valkey or Sardine"));
+        .about(
+            "Checks a dump file (RDB): every value is decoded, and the checksum compared. Or an append-only file: \
+             its manifest with all that it lists, or one of its files.",
+        )
+        .after_help("The exit status is 0 if the file is good, or was made so, and 1 if it is not.")
+        .arg(file.help("A dump file, manifest or append-only file of any Redis, Valkey or Sardine"))
+        .arg(
+            Arg::new("fix")
+                .long("fix")
+                .action(ArgAction::SetTrue)
+                .help("Cuts off what is wrong at the end of the last file of commands, when you have agreed"),
+        )
+        .arg(
+            Arg::new("to-timestamp")
+                .long("to-timestamp")
+                .alias("truncate-to-timestamp")
+                .value_name("SECONDS")
+                .value_parser(value_parser!(i64))
+                .help("Cuts off what was written later (files with aof-timestamp-enabled)"),
+        );
     Command::new("sardine")
         .multicall(true)
         .disable_help_subcommand(true)
@@ -163,7 +187,7 @@ Usage: sardine [/path/to/sardine.conf] [options] [-]
        sardine -v or --version
        sardine -h or --help
        sardine --check-config FILE [options] (say what is wrong with it, or has no effect)
-       sardine check FILE (check a dump file)
+       sardine check FILE (check a dump file or an append-only file)
        sardine analyze FILE|redis://HOST[:PORT] (what data consists of, and takes here)
        sardine --dump-docs commands|metrics|settings|sample
 
@@ -200,9 +224,12 @@ mod tests {
 
     #[test]
     fn a_tool_is_called_by_its_name_or_by_that_of_redis() {
-        let checks = Task::CheckFile("a.rdb".into());
+        let checks = Task::CheckFile("a.rdb".into(), Repair::default());
         assert_eq!(parse(&["check", "a.rdb"]), checks);
         assert_eq!(task(b"/usr/bin/redis-check-rdb", &[b"a.rdb".to_vec()]), checks);
+        let repair = Repair { fixes: true, until_s: Some(5) };
+        let words = ["--truncate-to-timestamp", "5", "--fix", "a"].map(|word| word.as_bytes().to_vec());
+        assert_eq!(task(b"redis-check-aof", &words), Task::CheckFile("a".into(), repair));
         assert!(matches!(parse(&["check"]), Task::Refuse(text) if text.contains("FILE")));
         assert!(matches!(parse(&["check", "--help"]), Task::Print(_)));
     }

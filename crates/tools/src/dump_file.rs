@@ -139,7 +139,8 @@ fn refuse_journals(file: &mut File) -> Result<(), String> {
     file.rewind().map_err(|error| format!("cannot be read: {error}"))?;
     match &start[..] {
         [b'*', b'0'..=b'9', ..] | b"#TS:1" | b"file " => {
-            Err("is an append-only file or its manifest; only dump files (RDB) are read so far".into())
+            Err("is an append-only file or its manifest; only dump files (RDB) say what data consists of"
+                .into())
         }
         _ => Ok(()),
     }

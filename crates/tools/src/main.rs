@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Task::Refuse(text) => fail(&text),
         Task::Check(source) => check(&source),
         Task::Analyze(options) => analyze::analyze(&options),
-        Task::CheckFile(path) => check::check(&path),
+        Task::CheckFile(path, repair) => check::check(&path, repair),
         Task::Serve(source) => serve(&source),
     }
 }

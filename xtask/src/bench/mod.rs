@@ -7,6 +7,7 @@
 //! print what they find.
 
 mod anysize;
+mod append;
 mod builds;
 mod bytes;
 mod chart;
@@ -118,7 +119,7 @@ const fn printed(
 }
 
 /// The parts of the page in its order, then the others.
-const BENCHMARKS: [Benchmark; 21] = [
+const BENCHMARKS: [Benchmark; 22] = [
     part(
         "anysize",
         "COLLECTION",
@@ -192,6 +193,12 @@ const BENCHMARKS: [Benchmark; 21] = [
         "CASE",
         "Server CPU a key of BGSAVE and of loading, the file, the start, and the pause",
         snapshots::run,
+    ),
+    printed(
+        "append",
+        "",
+        "Server CPU and throughput of SET with an append-only file, everysec and always",
+        append::run,
     ),
     printed(
         "stalls",

@@ -70,7 +70,7 @@ fn compare(servers: &[Server], test: &str, depth: usize, rounds: usize) -> Resul
     Ok(())
 }
 
-fn turn(
+pub(super) fn turn(
     crowd: &mut Crowd,
     test: &str,
     (requests, depth): (usize, usize),

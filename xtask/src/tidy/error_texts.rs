@@ -4,8 +4,12 @@ use super::Complaint;
 use super::source::Source;
 
 /// The files that hold them.
-const FILES: [&str; 3] =
-    ["crates/command/src/error.rs", "crates/server/src/core/error.rs", "crates/resp/src/reply.rs"];
+const FILES: [&str; 4] = [
+    "crates/command/src/error.rs",
+    "crates/server/src/core/error.rs",
+    "crates/resp/src/reply.rs",
+    "crates/script/src/error.rs",
+];
 
 /// What an error begins with, in Redis and here.
 const CODES: [&str; 32] = [

@@ -8,17 +8,24 @@ struct Layer {
     below: &'static [&'static str],
 }
 
-const LAYERS: [Layer; 10] = [
+const LAYERS: [Layer; 11] = [
     Layer { name: "base", below: &[] },
     Layer { name: "resp", below: &["base"] },
+    Layer { name: "script", below: &["base", "resp"] },
     Layer { name: "pack", below: &["base"] },
     Layer { name: "net", below: &["base"] },
     Layer { name: "store", below: &["base", "pack"] },
     Layer { name: "disk", below: &["base", "resp", "pack", "store"] },
     Layer { name: "command", below: &["base", "resp", "store", "disk"] },
-    Layer { name: "server", below: &["base", "resp", "pack", "net", "store", "disk", "command"] },
-    Layer { name: "testkit", below: &["base", "resp", "pack", "net", "store", "disk", "command", "server"] },
-    Layer { name: "tools", below: &["base", "resp", "pack", "net", "store", "disk", "command", "server"] },
+    Layer { name: "server", below: &["base", "resp", "pack", "net", "store", "disk", "command", "script"] },
+    Layer {
+        name: "testkit",
+        below: &["base", "resp", "pack", "net", "store", "disk", "command", "script", "server"],
+    },
+    Layer {
+        name: "tools",
+        below: &["base", "resp", "pack", "net", "store", "disk", "command", "script", "server"],
+    },
 ];
 
 fn layer(name: &str) -> Option<&'static Layer> {

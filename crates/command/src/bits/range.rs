@@ -3,7 +3,7 @@
 use super::row::{ABOUT, ROW};
 use super::words;
 use crate::argument::{from_end, int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::text::I64Text;
 use resp::Args;
 
@@ -26,7 +26,7 @@ pub(super) const BITCOUNT: Command = Command {
         history: &[("7.0.0", "Takes `BYTE` and `BIT`.")],
         ..ABOUT
     },
-    run: DataRun::Keys(bitcount),
+    run: DataRun::Long(&Long { work: work::text, run: bitcount }),
     ..ROW
 };
 
@@ -51,7 +51,7 @@ pub(super) const BITPOS: Command = Command {
         history: &[("7.0.0", "Takes `BYTE` and `BIT`.")],
         ..ABOUT
     },
-    run: DataRun::Keys(bitpos),
+    run: DataRun::Long(&Long { work: work::text, run: bitpos }),
     ..ROW
 };
 

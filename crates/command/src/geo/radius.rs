@@ -1,8 +1,10 @@
 //! GEORADIUS and GEORADIUSBYMEMBER with their read-only forms: the older searches, by a radius alone.
 use super::query::{Grammar, Storing};
 use super::row::{ABOUT, ROW};
-use super::search::{ORDER, UNIT, run};
-use crate::{Access, Arg, Arity, Begin, Call, Command, DataRun, Deprecated, Doc, Done, Find, Flags, KeySpec};
+use super::search::{ORDER, UNIT, run, work};
+use crate::{
+    Access, Arg, Arity, Begin, Call, Command, DataRun, Deprecated, Doc, Done, Find, Flags, KeySpec, Long,
+};
 
 const SOURCE: KeySpec = KeySpec::one(1, Access::RO.or(Access::ACCESS));
 const WITHCOORD: Arg = Arg::word("withcoord", "WITHCOORD").optional();
@@ -68,7 +70,10 @@ pub(super) const GEORADIUS: Command = Command {
         }),
         ..ABOUT
     },
-    run: DataRun::Keys(georadius),
+    run: DataRun::Long(&Long {
+        work: |call| work(call, Grammar::AroundPoint(Storing::Allowed)),
+        run: georadius,
+    }),
     ..ROW
 };
 
@@ -100,7 +105,10 @@ pub(super) const GEORADIUS_RO: Command = Command {
         }),
         ..ABOUT
     },
-    run: DataRun::Keys(georadius_ro),
+    run: DataRun::Long(&Long {
+        work: |call| work(call, Grammar::AroundPoint(Storing::Refused)),
+        run: georadius_ro,
+    }),
     ..ROW
 };
 
@@ -132,7 +140,10 @@ pub(super) const GEORADIUSBYMEMBER: Command = Command {
         }),
         ..ABOUT
     },
-    run: DataRun::Keys(georadiusbymember),
+    run: DataRun::Long(&Long {
+        work: |call| work(call, Grammar::AroundMember(Storing::Allowed)),
+        run: georadiusbymember,
+    }),
     ..ROW
 };
 
@@ -163,7 +174,10 @@ pub(super) const GEORADIUSBYMEMBER_RO: Command = Command {
         }),
         ..ABOUT
     },
-    run: DataRun::Keys(georadiusbymember_ro),
+    run: DataRun::Long(&Long {
+        work: |call| work(call, Grammar::AroundMember(Storing::Refused)),
+        run: georadiusbymember_ro,
+    }),
     ..ROW
 };
 

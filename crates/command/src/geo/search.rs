@@ -4,7 +4,7 @@ use super::distance;
 use super::query::{Columns, Grammar, Order, Query, Source, StoredScore};
 use super::row::{ABOUT, ROW};
 use super::shape::{Shape, Within};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, LONG_STEPS, Long};
 use resp::Reply;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
@@ -48,7 +48,7 @@ pub(super) const GEOSEARCH: Command = Command {
         history: HISTORY,
         ..ABOUT
     },
-    run: DataRun::Keys(geosearch),
+    run: DataRun::Long(&Long { work: |call| work(call, Grammar::Search), run: geosearch }),
     ..ROW
 };
 
@@ -133,6 +133,30 @@ pub(super) fn run(call: &mut Call<'_, '_>, source: Key<'_>, grammar: Grammar) ->
             Ok(())
         }
     }
+}
+
+/// How many steps a search takes that stores nothing: as many as there are members in the cells around. They
+/// are counted only where all members together are many.
+pub(super) fn work(call: &mut Call<'_, '_>, grammar: Grammar) -> Option<u64> {
+    let [source] = call.keys() else { return None };
+    if call.view.extent(source).elements < LONG_STEPS {
+        return Some(0);
+    }
+    Some(members_around(call, source, grammar).unwrap_or(0))
+}
+
+/// How many members the cells have that are searched; None where the request is refused.
+fn members_around(call: &mut Call<'_, '_>, source: &Key<'_>, grammar: Grammar) -> Option<u64> {
+    let mut members = Members { view: call.view, key: *source, is_missing: false };
+    let query = Query::parse(call.args, grammar, &mut members).ok()?;
+    let (set, shape) = (call.view.zset(source).ok()??, query.shape?);
+    let rank = |score: f64| set.rank_at(&Bound::least(score));
+    let members_of = |cell: Cell| {
+        let scores = cell.scores();
+        rank(scores.end).saturating_sub(rank(scores.start))
+    };
+    let all: u64 = shape.cells().into_iter().map(members_of).sum();
+    Some(if query.is_any { all.min(query.count) } else { all })
 }
 
 /// The sorted set that is searched.

@@ -1,7 +1,9 @@
 //! Fields chosen at random, each with the same chance whatever the hash looks like inside.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int_between, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, draws};
+use crate::{
+    Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, draws, work,
+};
 use base::Item;
 use base::hash::Set;
 use base::random::Random;
@@ -25,7 +27,7 @@ pub(super) const HRANDFIELD: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(hrandfield),
+    run: DataRun::Long(&Long { work: work::drawn, run: hrandfield }),
     ..ROW
 };
 

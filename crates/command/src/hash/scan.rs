@@ -2,7 +2,7 @@
 //! that stays in the hash is shown whatever comes and goes.
 use super::row::{ABOUT, ROW};
 use crate::cursor::{self, Filter};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec, Long, work};
 
 pub(super) const HSCAN: Command = Command {
     name: "HSCAN",
@@ -23,7 +23,7 @@ pub(super) const HSCAN: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(hscan),
+    run: DataRun::Long(&Long { work: work::scanned, run: hscan }),
     ..ROW
 };
 

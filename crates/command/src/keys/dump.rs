@@ -2,7 +2,7 @@
 //! read in `disk::rdb`.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
-use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::Millis;
 use base::text::I64Text;
 use disk::rdb::{self, Form, PayloadError};
@@ -21,7 +21,7 @@ pub(super) const DUMP: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(dump),
+    run: DataRun::Long(&Long { work: work::elements_and_bytes, run: dump }),
     ..ROW
 };
 

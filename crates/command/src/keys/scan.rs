@@ -7,7 +7,9 @@
 use super::row::{ABOUT, ROW};
 use crate::argument::is_word;
 use crate::cursor;
-use crate::{Acl, Arg, Arity, Command, DataRun, Doc, Done, Error, Flags, Group, Scope, WholeCall};
+use crate::{
+    Acl, Arg, Arity, Command, DataRun, Doc, Done, Error, Flags, Group, LongWhole, Scope, WholeCall, work,
+};
 use base::glob;
 
 pub(super) const SCAN: Command = Command {
@@ -28,7 +30,7 @@ pub(super) const SCAN: Command = Command {
         tips: &["nondeterministic_output", "request_policy:special", "response_policy:special"],
         ..ABOUT
     },
-    run: DataRun::Whole(Scope::Shared, scan),
+    run: DataRun::LongWhole(Scope::Shared, &LongWhole { work: work::scanned_keys, run: scan }),
     ..ROW
 };
 
@@ -45,7 +47,7 @@ pub(super) const KEYS: Command = Command {
         tips: &["request_policy:all_shards", "nondeterministic_output_order"],
         ..ABOUT
     },
-    run: DataRun::Whole(Scope::Exclusive, keys),
+    run: DataRun::LongWhole(Scope::Exclusive, &LongWhole { work: work::all_keys, run: keys }),
     ..ROW
 };
 

@@ -6,7 +6,7 @@
 //! no index that is still to come, and neighbours leave their leaf in one edit.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::Item;
 use std::ops::ControlFlow;
 use store::{End, Event, List, ListMut};
@@ -30,7 +30,7 @@ pub(super) const LPOS: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(lpos),
+    run: DataRun::Long(&Long { work: compared, run: lpos }),
     ..ROW
 };
 
@@ -80,6 +80,15 @@ struct Search {
     count: Option<u64>,
     /// At most so many elements are compared.
     compared_max: u64,
+}
+
+/// So many elements are compared in a step: they are not looked at one by one.
+const STEP_ELEMENTS: u64 = 8;
+
+/// The steps that it takes to compare all elements, which are as many as it takes where none is equal.
+fn compared(call: &mut Call<'_, '_>) -> Option<u64> {
+    let compared_max = search(call).map_or(0, |search| search.compared_max);
+    Some(work::all(call)?.min(compared_max) / STEP_ELEMENTS)
 }
 
 /// LPOS. With COUNT the answer is an array whose length is known last, so its header is inserted afterwards.

@@ -5,7 +5,7 @@
 //! an empty result leaves no key.
 use super::row::{ABOUT, ROW};
 use crate::argument::{count as positive, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::text::parse_i64;
 use std::ops::ControlFlow;
 use store::{Event, Merge};
@@ -32,7 +32,7 @@ pub(super) const SINTER: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
-    run: DataRun::Keys(sinter),
+    run: DataRun::Long(&Long { work: work::smallest_in_all, run: sinter }),
     ..ROW
 };
 
@@ -66,7 +66,7 @@ pub(super) const SINTERCARD: Command = Command {
         args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
         ..ABOUT
     },
-    run: DataRun::Keys(sintercard),
+    run: DataRun::Long(&Long { work: work::smallest_in_all, run: sintercard }),
     ..ROW
 };
 
@@ -83,7 +83,7 @@ pub(super) const SUNION: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
-    run: DataRun::Keys(sunion),
+    run: DataRun::Long(&Long { work: work::all, run: sunion }),
     ..ROW
 };
 
@@ -116,7 +116,7 @@ pub(super) const SDIFF: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
-    run: DataRun::Keys(sdiff),
+    run: DataRun::Long(&Long { work: work::first_in_all, run: sdiff }),
     ..ROW
 };
 

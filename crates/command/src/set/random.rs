@@ -6,7 +6,9 @@ use super::ask::{leave_members, reply_first};
 use super::row::{ABOUT, ROW, SPOP_EVENT};
 use crate::argument::{self, int};
 use crate::walk::Share;
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec, draws};
+use crate::{
+    Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec, Long, draws, work,
+};
 use base::Item;
 use base::random::Random;
 use resp::Reply;
@@ -44,7 +46,7 @@ pub(super) const SRANDMEMBER: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(srandmember),
+    run: DataRun::Long(&Long { work: work::drawn, run: srandmember }),
     ..ROW
 };
 

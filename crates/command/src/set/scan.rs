@@ -5,7 +5,7 @@
 //! answered at once, whatever the count, as there.
 use super::row::{ABOUT, ROW};
 use crate::cursor::{self, Filter};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec, Long, work};
 
 pub(super) const SSCAN: Command = Command {
     name: "SSCAN",
@@ -25,7 +25,7 @@ pub(super) const SSCAN: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(sscan),
+    run: DataRun::Long(&Long { work: work::scanned, run: sscan }),
     ..ROW
 };
 

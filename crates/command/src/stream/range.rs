@@ -6,7 +6,7 @@ use crate::walk::{self, Share};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
 use resp::Reply;
 use std::ops::ControlFlow;
-use store::{Direction, Id, Stream};
+use store::{Direction, Id, Key, Stream};
 
 pub(super) const XLEN: Command = Command {
     name: "XLEN",
@@ -96,31 +96,41 @@ fn range(call: &mut Call<'_, '_>, direction: Direction) -> Done {
         (Some(_), Some(0)) => call.reply.null_array(),
         (Some(stream), count) => {
             let mut walk = Walk { start, end, direction };
-            let wanted = count.unwrap_or(u64::MAX);
-            let header = call.reply.deferred();
-            let mut share = Share::first(wanted, call.reply);
-            let is_whole = walk.reply(call.reply, stream, &mut share);
-            let written = share.written();
-            // The entries that are left are counted only if there are any.
-            let rest =
-                if is_whole || written == wanted { 0 } else { walk.count(stream).min(wanted - written) };
-            call.reply.fill_array(header, (written + rest) as usize);
-            walk::leave(call, key, rest, move |value, reply, share| {
-                value.stream().map(|stream| walk.reply(reply, stream, share));
-            });
+            let rest = walk.begin(call.reply, stream, count);
+            walk.leave(call, key, rest);
         }
     }
     Ok(())
 }
 
 /// Entries between two ids that are still to be replied.
-struct Walk {
-    start: Id,
-    end: Id,
-    direction: Direction,
+pub(super) struct Walk {
+    pub(super) start: Id,
+    pub(super) end: Id,
+    pub(super) direction: Direction,
 }
 
 impl Walk {
+    /// Replies an array of at most `count` of the entries, or its beginning. Returns how many are left.
+    pub(super) fn begin(&mut self, reply: &mut Reply, stream: &Stream, count: Option<u64>) -> u64 {
+        let wanted = count.unwrap_or(u64::MAX);
+        let header = reply.deferred();
+        let mut share = Share::first(wanted, reply);
+        let is_whole = self.reply(reply, stream, &mut share);
+        let written = share.written();
+        // The entries that are left are counted only if there are any.
+        let rest = if is_whole || written == wanted { 0 } else { self.count(stream).min(wanted - written) };
+        reply.fill_array(header, (written + rest) as usize);
+        rest
+    }
+
+    /// Leaves so many entries for later: they are the end of the reply.
+    pub(super) fn leave(mut self, call: &mut Call<'_, '_>, key: &Key<'_>, rest: u64) {
+        walk::leave(call, key, rest, move |value, reply, share| {
+            value.stream().map(|stream| self.reply(reply, stream, share));
+        });
+    }
+
     fn is_over(&self) -> bool {
         self.start > self.end
     }

@@ -3,7 +3,7 @@
 //!
 //! With BLOCK and nothing to answer they wait (`wait.rs`).
 use super::effect::{self, Holding, Place};
-use super::range::reply_range;
+use super::range::{Walk, reply_range};
 use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
@@ -169,12 +169,12 @@ fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
     }
     let header = call.reply.deferred();
     let mut streams = 0;
-    for (key, from) in call.keys().iter().zip(starts.iter().copied()) {
+    for (index, (key, from)) in call.keys().iter().zip(starts.iter().copied()).enumerate() {
         if request.name.is_some() {
             note_lookup(call, key);
         }
         let has_answered = match (request.name, from) {
-            (None, from) => read_alone(call, key, from, request.count)?,
+            (None, from) => read_alone(call, index, from, request.count)?,
             (Some(name), From::New) => read_new(call, key, name, &request)?,
             (Some(name), From::Behind(id)) => read_again(call, key, name, id, request.count)?,
         };
@@ -247,13 +247,21 @@ fn begin(reply: &mut Reply, key: &Key<'_>) {
     reply.bulk(key.bytes());
 }
 
-fn read_alone(call: &mut Call<'_, '_>, key: &Key<'_>, from: From, count: Option<u64>) -> Result<bool, Error> {
+/// What the stream of this key has behind an id. The end of the reply is written as the client reads.
+fn read_alone(call: &mut Call<'_, '_>, index: usize, from: From, count: Option<u64>) -> Result<bool, Error> {
+    let (key, is_last) = (call.key(index), index + 1 == call.keys().len());
     let (Some(stream), From::Behind(id)) = (call.view.stream(key)?, from) else { return Ok(false) };
     let Some(start) = id.next().filter(|_| stream.last_entry_id().is_some_and(|last| last > id)) else {
         return Ok(false);
     };
     begin(call.reply, key);
-    reply_range(call.reply, stream, (start, Id::MAX), Direction::Up, count);
+    if is_last {
+        let mut walk = Walk { start, end: Id::MAX, direction: Direction::Up };
+        let rest = walk.begin(call.reply, stream, count);
+        walk.leave(call, key, rest);
+    } else {
+        reply_range(call.reply, stream, (start, Id::MAX), Direction::Up, count);
+    }
     Ok(true)
 }
 

@@ -5,7 +5,7 @@
 //! rows are enough.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long};
 use base::text::I64Text;
 use resp::{Args, Reply};
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub(super) const LCS: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(lcs),
+    run: DataRun::Long(&Long { work: cells, run: lcs }),
     ..ROW
 };
 
@@ -96,6 +96,15 @@ fn options(args: &Args<'_>) -> Result<Options, Error> {
         (false, false) => Answer::Text,
     };
     Ok(options)
+}
+
+/// How many cells a step fills.
+const STEP_CELLS: u64 = 64;
+
+/// The steps that it takes to fill the table.
+fn cells(call: &mut Call<'_, '_>) -> Option<u64> {
+    let len = |index: usize| call.view.extent(call.key(index)).bytes;
+    Some(len(0).saturating_mul(len(1)) / STEP_CELLS)
 }
 
 /// The table's bytes count against the longest string a client may send, as in Redis.

@@ -7,7 +7,7 @@
 use super::row::{ABOUT, ROW};
 use super::{Entries, Show, reply_entry, reply_header, store};
 use crate::argument::{self, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::double::parse_f64;
 use base::hash::Map;
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ pub(super) const ZUNION: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(zunion),
+    run: DataRun::Long(&Long { work: added_up, run: zunion }),
     ..ROW
 };
 
@@ -82,7 +82,7 @@ pub(super) const ZINTER: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(zinter),
+    run: DataRun::Long(&Long { work: work::smallest_in_all, run: zinter }),
     ..ROW
 };
 
@@ -121,7 +121,7 @@ pub(super) const ZINTERCARD: Command = Command {
         args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
         ..ABOUT
     },
-    run: DataRun::Keys(zintercard),
+    run: DataRun::Long(&Long { work: work::smallest_in_all, run: zintercard }),
     ..ROW
 };
 
@@ -141,7 +141,7 @@ pub(super) const ZDIFF: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(zdiff),
+    run: DataRun::Long(&Long { work: work::first_in_all, run: zdiff }),
     ..ROW
 };
 
@@ -236,6 +236,14 @@ enum Form {
     Answers,
     Stores,
     Counts,
+}
+
+/// An element that is added up and put in order takes as long as several that are looked at.
+const STEPS_AN_ELEMENT: u64 = 4;
+
+/// The steps that a union takes.
+fn added_up(call: &mut Call<'_, '_>) -> Option<u64> {
+    Some(work::all(call)?.saturating_mul(STEPS_AN_ELEMENT))
 }
 
 fn zunion(call: &mut Call<'_, '_>) -> Done {

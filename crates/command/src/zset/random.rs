@@ -5,7 +5,9 @@ use super::row::{ABOUT, ROW};
 use super::{Show, reply_entry, reply_header, reply_member};
 use crate::argument::{int, is_word};
 use crate::walk::Share;
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, draws};
+use crate::{
+    Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, draws, work,
+};
 use base::hash::Set;
 use base::random::Random;
 use resp::Reply;
@@ -28,7 +30,7 @@ pub(super) const ZRANDMEMBER: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(zrandmember),
+    run: DataRun::Long(&Long { work: work::drawn, run: zrandmember }),
     ..ROW
 };
 

@@ -3,7 +3,7 @@
 use super::reply_member;
 use super::row::{ABOUT, ROW};
 use crate::cursor::{Filter, answer, cursor};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec, Long, work};
 use base::Item;
 use base::double::{F64Text, text_of_17_digits};
 use resp::Reply;
@@ -27,7 +27,7 @@ pub(super) const ZSCAN: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(zscan),
+    run: DataRun::Long(&Long { work: work::scanned, run: zscan }),
     ..ROW
 };
 

@@ -14,5 +14,7 @@
 //! |---|---|
 //! | `manifest.rs` | the manifest, read and written |
 //! | `commands.rs` | a file of commands, read |
+//! | `increment.rs` | the end of a file of commands, written |
 pub mod commands;
+pub mod increment;
 pub mod manifest;

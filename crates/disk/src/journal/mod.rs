@@ -27,12 +27,19 @@ pub use record::{Audience, Frame, Group, Record};
 pub use ring::{NotHeld, Ring};
 pub use stream::Stream;
 
+use std::time::Duration;
+
 /// Whoever reads the journal. It is called by the one thread that puts records in order, so it may wait for a
 /// disk, but not for a worker.
 pub trait Reader: Send {
     /// The next record. Numbers have no gaps.
     fn take(&mut self, record: &Record<'_>);
 
-    /// There is nothing more for now.
-    fn pause(&mut self);
+    /// There is nothing more for now. Returns after how long it wants to be called again, even if nothing
+    /// comes.
+    fn pause(&mut self) -> Option<Duration>;
+
+    /// Nothing more will come before this has returned: the reader makes sure of all that it has taken, as
+    /// far as it can.
+    fn settle(&mut self) {}
 }

@@ -274,3 +274,53 @@ fn what_modules_keep_beside_the_keys_is_passed_over() {
     let of_module = b"REDIS0010\xFE\x00\x07\x01k\x01\x00\xFF";
     assert!(matches!(load(&keyspace(8), of_module, NOW), Err(LoadError::Broken(_))));
 }
+
+/// Some elements are gathered and built at once, the others added to them.
+#[test]
+fn collections_of_more_elements_than_are_gathered_at_once_are_loaded_whole() {
+    const COUNT: u64 = 2500;
+    let name = |n: u64| if n.is_multiple_of(3) { n.to_string() } else { format!("element {n}") }.into_bytes();
+    let lifetime = |n: u64| if n.is_multiple_of(5) { Lifetime::Until(LATER) } else { Lifetime::Endless };
+    let (from, to) = (keyspace(1), keyspace(2));
+    edit(&from, 0, "set", |view, key| {
+        let mut set = view.set_or_new(key).unwrap();
+        (0..COUNT).for_each(|n| assert!(set.insert(&name(n))));
+    });
+    edit(&from, 0, "zset", |view, key| {
+        let mut zset = view.zset_or_new(key).unwrap();
+        (0..COUNT).for_each(|n| assert!(zset.update(&name(n), |_| Some((n % 700) as f64)).is_none()));
+    });
+    for (key, is_timed) in [("hash", false), ("timed", true)] {
+        edit(&from, 0, key, |view, key| {
+            let mut hash = view.hash_or_new(key).unwrap();
+            let lifetime = |n| if is_timed { lifetime(n) } else { Lifetime::Endless };
+            (0..COUNT).for_each(|n| assert!(hash.set(&name(n), &name(n + 1), lifetime(n))));
+        });
+    }
+    load(&to, &saved(&from), NOW).unwrap();
+    let text = |item: Item<'_>| {
+        let mut text = Vec::new();
+        item.append_to(&mut text);
+        text
+    };
+    edit(&to, 0, "set", |view, key| {
+        let set = view.set(key).unwrap().unwrap();
+        assert!(set.len() == COUNT && (0..COUNT).all(|n| set.contains(&name(n))));
+    });
+    edit(&to, 0, "zset", |view, key| {
+        let zset = view.zset(key).unwrap().unwrap();
+        assert!(zset.len() == COUNT && (0..COUNT).all(|n| zset.score(&name(n)) == Some((n % 700) as f64)));
+    });
+    for key in ["hash", "timed"] {
+        edit(&to, 0, key, |view, key| {
+            let is_timed = key.bytes() == b"timed";
+            let hash = view.hash(key).unwrap().unwrap();
+            assert_eq!(hash.len(), COUNT);
+            for n in 0..COUNT {
+                assert_eq!(hash.get(&name(n)).map(text), Some(name(n + 1)));
+                let due = hash.deadline(&name(n)) == Some(Deadline::At(LATER));
+                assert_eq!(due, is_timed && n.is_multiple_of(5));
+            }
+        });
+    }
+}

@@ -1,21 +1,24 @@
 //! Values that are read and put under a key.
 //!
-//! The key holds nothing yet, and its shard is locked. A value is built as a command would build it, element
-//! by element: so nothing depends on what its header announces, and an element that is there twice is
-//! noticed. Where a value cannot be read to its end, what was built of it is removed.
+//! The key holds nothing yet, and its shard is locked. The elements of a collection are gathered
+//! (`gather.rs`), and the collection is built of them in one step. The steps notice an element that is there
+//! twice. No memory is taken because a header announces elements. Where a value cannot be read to its end,
+//! what was built of it is removed.
+use super::gather::{Copies, Packed};
 use super::kind::Type;
 use super::load_stream;
 use super::read::Reader;
 use crate::source::Broken;
 use crate::source::Source;
-use base::text::I64Text;
 use base::{Item, Millis, double};
 use pack::classic;
 use pack::classic::int_set::IntSet;
 use pack::classic::listpack::Listpack;
 use pack::classic::ziplist::Ziplist;
 use pack::classic::zipmap::Zipmap;
-use store::{End, Expiry, Form, HashMut, Key, Lifetime, ListMut, SetMut, View, ZSetMut};
+use store::{
+    Deadline, Expiry, Form, HashMut, Key, Lifetime, ListMut, NewField, SetMut, View, ZEntry, ZMember, ZSetMut,
+};
 
 /// The latest deadline that a field may have: 46 bits, as in Redis.
 const DEADLINE_MAX: u64 = (1 << 46) - 1;
@@ -88,29 +91,6 @@ fn load_collection(
     }
 }
 
-/// A block of entries that is being read.
-pub(crate) enum Packed<'b> {
-    Listpack(Listpack<'b>),
-    Ziplist(Ziplist<'b>),
-}
-
-impl<'b> Packed<'b> {
-    fn next_entry(&mut self) -> Result<Option<Item<'b>>, classic::Broken> {
-        match self {
-            Packed::Listpack(listpack) => listpack.next_entry(),
-            Packed::Ziplist(ziplist) => ziplist.next_entry(),
-        }
-    }
-
-    /// The next entry, where there has to be one.
-    fn entry(&mut self) -> Result<Item<'b>, classic::Broken> {
-        match self {
-            Packed::Listpack(listpack) => listpack.entry(),
-            Packed::Ziplist(ziplist) => ziplist.entry(),
-        }
-    }
-}
-
 /// How a block of entries is laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
@@ -148,12 +128,23 @@ fn load_list(list: &mut ListMut<'_>, kind: Type, reader: &mut Reader<impl Source
     if kind == Type::ListZiplist {
         return load_node(list, Layout::Ziplist, reader);
     }
-    for _ in 0..reader.length()? {
+    let mut left = reader.length()?;
+    if kind == Type::List {
+        let mut copies = Copies::default();
+        while left > 0 {
+            copies.take(reader)?;
+            left -= 1;
+            if copies.is_full() || left == 0 {
+                list.append(&std::mem::take(&mut copies).items());
+            }
+        }
+        return Ok(());
+    }
+    for _ in 0..left {
         match kind {
-            Type::List => list.push(End::Tail, reader.element()?),
             Type::ListZiplists => load_node(list, Layout::Ziplist, reader)?,
             _ => match reader.length()? {
-                PLAIN => list.push(End::Tail, reader.element()?),
+                PLAIN => list.append(&[reader.item()?]),
                 PACKED => load_node(list, Layout::Listpack, reader)?,
                 _ => return reader.broken("a node of a list is of no kind"),
             },
@@ -163,13 +154,7 @@ fn load_list(list: &mut ListMut<'_>, kind: Type, reader: &mut Reader<impl Source
 }
 
 fn load_node(list: &mut ListMut<'_>, layout: Layout, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
-    read_packed(reader, layout, |packed| {
-        let mut digits = I64Text::new();
-        while let Some(item) = packed.next_entry()? {
-            list.push(End::Tail, item.text(&mut digits));
-        }
-        Ok(())
-    })
+    read_packed(reader, layout, |packed| packed.items().map(|items| list.append(&items)))
 }
 
 fn load_set(set: &mut SetMut<'_>, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
@@ -177,71 +162,105 @@ fn load_set(set: &mut SetMut<'_>, kind: Type, reader: &mut Reader<impl Source>) 
     match kind {
         Type::SetInts => {
             let at = reader.source.at();
-            let mut ints = IntSet::new(reader.element()?).map_err(|broken| in_block(broken, at))?;
-            let mut digits = I64Text::new();
+            let values = IntSet::new(reader.element()?).and_then(IntSet::values);
             // The integers ascend, so none is there twice.
-            while let Some(value) = ints.next_int().map_err(|broken| in_block(broken, at))? {
-                set.insert(digits.format(value));
-            }
+            set.build_ints(values.map_err(|broken| in_block(broken, at))?);
             Ok(())
         }
         Type::SetListpack => read_packed(reader, Layout::Listpack, |packed| {
-            let mut digits = I64Text::new();
-            while let Some(item) = packed.next_entry()? {
-                if !set.insert(item.text(&mut digits)) {
-                    return Err(twice(TWICE));
-                }
-            }
-            Ok(())
+            if set.build(&packed.items()?) { Ok(()) } else { Err(twice(TWICE)) }
         }),
         _ => {
-            for _ in 0..reader.length()? {
-                if !set.insert(reader.element()?) {
-                    return reader.broken(TWICE);
-                }
+            let (mut left, mut copies) = (reader.length()?, Copies::default());
+            while left > 0 && !copies.is_full() {
+                copies.take(reader)?;
+                left -= 1;
             }
-            Ok(())
+            let mut is_right = set.build(&copies.items());
+            drop(copies);
+            while left > 0 && is_right {
+                is_right = set.insert(reader.element()?);
+                left -= 1;
+            }
+            if is_right { Ok(()) } else { reader.broken(TWICE) }
         }
     }
 }
 
+const BAD_ENTRY: &str = "a sorted set has a member twice, or a score that is no number";
+
 fn load_zset(zset: &mut ZSetMut<'_>, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
-    const WRONG: &str = "a sorted set has a member twice, or a score that is no number";
-    let mut add = |member: &[u8], score: Option<f64>| {
-        let score = score.filter(|score| !score.is_nan());
-        score.is_some_and(|score| zset.update(member, |_| Some(score)).is_none())
-    };
-    let layout = match kind {
-        Type::ZSetListpack => Layout::Listpack,
-        Type::ZSetZiplist => Layout::Ziplist,
-        _ => {
-            let mut member = Vec::new();
-            for _ in 0..reader.length()? {
-                reader.element_into(&mut member)?;
-                let score = match kind {
-                    Type::ZSet => Some(reader.double()?),
-                    _ => reader.double_text()?,
-                };
-                if !add(&member, score) {
-                    return reader.broken(WRONG);
-                }
-            }
-            return Ok(());
-        }
-    };
+    match kind {
+        Type::ZSetListpack => load_packed_zset(zset, Layout::Listpack, reader),
+        Type::ZSetZiplist => load_packed_zset(zset, Layout::Ziplist, reader),
+        _ => load_long_zset(zset, kind, reader),
+    }
+}
+
+fn load_packed_zset(
+    zset: &mut ZSetMut<'_>,
+    layout: Layout,
+    reader: &mut Reader<impl Source>,
+) -> Result<(), Broken> {
     read_packed(reader, layout, |packed| {
-        let mut digits = I64Text::new();
-        while let Some(member) = packed.next_entry()? {
+        let mut entries = packed.vector(2);
+        while let Some(member) = packed.next_item()? {
             let score = match packed.entry()? {
                 Item::Int(score) => Some(score as f64),
                 Item::Bytes(text) => double::parse_f64(text),
             };
-            if !add(member.text(&mut digits), score) {
-                return Err(twice(WRONG));
-            }
+            let Some(score) = score.filter(|score| !score.is_nan()) else { return Err(twice(BAD_ENTRY)) };
+            entries.push(ZEntry { score, member: ZMember::of_item(member) });
         }
-        Ok(())
+        if zset.build(&mut entries) { Ok(()) } else { Err(twice(BAD_ENTRY)) }
     })
+}
+
+fn load_long_zset(
+    zset: &mut ZSetMut<'_>,
+    kind: Type,
+    reader: &mut Reader<impl Source>,
+) -> Result<(), Broken> {
+    let len = reader.length()?;
+    let gathered = build_long_zset(zset, kind, len, reader)?;
+    let mut member = Vec::new();
+    for _ in gathered..len {
+        reader.element_into(&mut member)?;
+        let score = score(kind, reader)?;
+        if zset.update(&member, |_| Some(score)).is_some() {
+            return reader.broken(BAD_ENTRY);
+        }
+    }
+    Ok(())
+}
+
+/// Builds the set of as many entries as are gathered at once, and returns how many.
+fn build_long_zset(
+    zset: &mut ZSetMut<'_>,
+    kind: Type,
+    len: u64,
+    reader: &mut Reader<impl Source>,
+) -> Result<u64, Broken> {
+    let (mut copies, mut scores) = (Copies::default(), Vec::new());
+    while (scores.len() as u64) < len && !copies.is_full() {
+        copies.take(reader)?;
+        scores.push(score(kind, reader)?);
+    }
+    let gathered = scores.len() as u64;
+    let entry = |(member, score)| ZEntry { score, member: ZMember::of_item(member) };
+    let mut entries: Vec<ZEntry<'_>> = copies.items().into_iter().zip(scores).map(entry).collect();
+    if zset.build(&mut entries) { Ok(gathered) } else { reader.broken(BAD_ENTRY) }
+}
+
+fn score(kind: Type, reader: &mut Reader<impl Source>) -> Result<f64, Broken> {
+    let score = match kind {
+        Type::ZSet => Some(reader.double()?),
+        _ => reader.double_text()?,
+    };
+    match score.filter(|score| !score.is_nan()) {
+        Some(score) => Ok(score),
+        None => reader.broken(BAD_ENTRY),
+    }
 }
 
 const FIELD_TWICE: &str = "a hash has a field twice";
@@ -251,18 +270,8 @@ fn load_hash(hash: &mut HashMut<'_>, kind: Type, reader: &mut Reader<impl Source
         Type::HashListpack => load_pairs(hash, Layout::Listpack, reader),
         Type::HashZiplist => load_pairs(hash, Layout::Ziplist, reader),
         Type::HashZipmap => load_zipmap(hash, reader),
-        Type::TimedHash | Type::TimedHashValkey => load_timed(hash, kind, reader),
         Type::TimedHashListpack => load_timed_listpack(hash, reader),
-        _ => {
-            let mut field = Vec::new();
-            for _ in 0..reader.length()? {
-                reader.element_into(&mut field)?;
-                if !hash.set(&field, reader.element()?, Lifetime::Endless) {
-                    return reader.broken(FIELD_TWICE);
-                }
-            }
-            Ok(())
-        }
+        _ => load_long_hash(hash, kind, reader),
     }
 }
 
@@ -272,57 +281,101 @@ fn load_pairs(
     reader: &mut Reader<impl Source>,
 ) -> Result<(), Broken> {
     read_packed(reader, layout, |packed| {
-        let (mut field_digits, mut value_digits) = (I64Text::new(), I64Text::new());
-        while let Some(field) = packed.next_entry()? {
-            let value = packed.entry()?;
-            let (field, value) = (field.text(&mut field_digits), value.text(&mut value_digits));
-            if !hash.set(field, value, Lifetime::Endless) {
-                return Err(twice(FIELD_TWICE));
-            }
+        let mut fields = packed.vector(2);
+        while let Some(field) = packed.next_item()? {
+            fields.push(NewField { field, value: packed.item()?, deadline: Deadline::Never });
         }
-        Ok(())
+        build_hash(hash, &fields)
     })
+}
+
+fn build_hash(hash: &mut HashMut<'_>, fields: &[NewField<'_>]) -> Result<(), classic::Broken> {
+    if hash.build(fields) { Ok(()) } else { Err(twice(FIELD_TWICE)) }
 }
 
 fn load_zipmap(hash: &mut HashMut<'_>, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
     let at = reader.source.at();
-    let mut zipmap = Zipmap::new(reader.element()?).map_err(|broken| in_block(broken, at))?;
-    while let Some((field, value)) = zipmap.next_pair().map_err(|broken| in_block(broken, at))? {
-        if !hash.set(field, value, Lifetime::Endless) {
-            return Err(Broken { what: FIELD_TWICE, at });
+    let text = reader.element()?;
+    let mut build = |text| {
+        let (mut zipmap, mut fields) = (Zipmap::new(text)?, Vec::new());
+        while let Some((field, value)) = zipmap.next_pair()? {
+            let (field, value) = (Item::classify(field), Item::classify(value));
+            fields.push(NewField { field, value, deadline: Deadline::Never });
         }
-    }
-    Ok(())
+        build_hash(hash, &fields)
+    };
+    build(text).map_err(|broken| in_block(broken, at))
 }
 
 /// When a field with this deadline expires: never, if it is 0. None for a deadline that is out of range.
-fn lifetime(deadline: u64) -> Option<Lifetime> {
+fn due(deadline: u64) -> Option<Deadline> {
     match deadline {
-        0 => Some(Lifetime::Endless),
-        1..=DEADLINE_MAX => Some(Lifetime::Until(Millis(deadline as i64))),
+        0 => Some(Deadline::Never),
+        1..=DEADLINE_MAX => Some(Deadline::At(Millis(deadline as i64))),
         _ => None,
     }
 }
 
 const BAD_DEADLINE: &str = "the deadline of a field is out of range";
 
-/// A hash with deadlines. Redis writes each as its distance from the least, so that it is short, in front of
-/// the field; Valkey writes the deadline itself, behind the value.
-fn load_timed(hash: &mut HashMut<'_>, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
-    let is_valkey = kind == Type::TimedHashValkey;
-    let least = if is_valkey { 0 } else { reader.millis()? as u64 };
+/// Fields that come one by one. Where they have deadlines, Redis writes each as its distance from the least,
+/// so that it is short, in front of the field; Valkey writes the deadline itself, behind the value.
+#[derive(Clone, Copy)]
+enum Deadlines {
+    None,
+    Behind(u64),
+    Valkey,
+}
+
+impl Deadlines {
+    /// Reads what stands before a field, which makes its deadline.
+    fn before_field(self, reader: &mut Reader<impl Source>) -> Result<u64, Broken> {
+        Ok(match self {
+            Deadlines::Behind(least) => match reader.length()? {
+                0 => 0,
+                behind => least.saturating_add(behind - 1),
+            },
+            _ => 0,
+        })
+    }
+
+    /// Reads what stands behind a value. Returns the deadline; `before` is what stood before the field.
+    fn behind_value(self, before: u64, reader: &mut Reader<impl Source>) -> Result<Deadline, Broken> {
+        let deadline = match self {
+            Deadlines::Valkey => reader.millis()?.max(0) as u64,
+            _ => before,
+        };
+        match due(deadline) {
+            Some(deadline) => Ok(deadline),
+            None => reader.broken(BAD_DEADLINE),
+        }
+    }
+}
+
+fn load_long_hash(
+    hash: &mut HashMut<'_>,
+    kind: Type,
+    reader: &mut Reader<impl Source>,
+) -> Result<(), Broken> {
+    let deadlines = match kind {
+        Type::TimedHash => Deadlines::Behind(reader.millis()? as u64),
+        Type::TimedHashValkey => Deadlines::Valkey,
+        _ => Deadlines::None,
+    };
+    if !matches!(deadlines, Deadlines::None) {
+        hash.expect_deadlines();
+    }
+    let len = reader.length()?;
+    let gathered = build_long_hash(hash, deadlines, len, reader)?;
     let (mut field, mut value) = (Vec::new(), Vec::new());
-    hash.expect_deadlines();
-    for _ in 0..reader.length()? {
-        let behind_least = if is_valkey { 0 } else { reader.length()? };
+    for _ in gathered..len {
+        let before = deadlines.before_field(reader)?;
         reader.element_into(&mut field)?;
         reader.element_into(&mut value)?;
-        let deadline = match behind_least {
-            0 if is_valkey => reader.millis()?.max(0) as u64,
-            0 => 0,
-            behind => least.saturating_add(behind - 1),
+        let lifetime = match deadlines.behind_value(before, reader)? {
+            Deadline::Never => Lifetime::Endless,
+            Deadline::At(due) => Lifetime::Until(due),
         };
-        let Some(lifetime) = lifetime(deadline) else { return reader.broken(BAD_DEADLINE) };
         if !hash.set(&field, &value, lifetime) {
             return reader.broken(FIELD_TWICE);
         }
@@ -330,24 +383,43 @@ fn load_timed(hash: &mut HashMut<'_>, kind: Type, reader: &mut Reader<impl Sourc
     Ok(())
 }
 
+/// Builds the hash of as many fields as are gathered at once, and returns how many.
+fn build_long_hash(
+    hash: &mut HashMut<'_>,
+    deadlines: Deadlines,
+    len: u64,
+    reader: &mut Reader<impl Source>,
+) -> Result<u64, Broken> {
+    let (mut copies, mut dues) = (Copies::default(), Vec::new());
+    while (dues.len() as u64) < len && !copies.is_full() {
+        let before = deadlines.before_field(reader)?;
+        copies.take(reader)?;
+        copies.take(reader)?;
+        dues.push(deadlines.behind_value(before, reader)?);
+    }
+    let gathered = dues.len() as u64;
+    let items = copies.items();
+    let pairs = items.chunks_exact(2).zip(dues);
+    let fields: Vec<NewField<'_>> =
+        pairs.map(|(pair, deadline)| NewField { field: pair[0], value: pair[1], deadline }).collect();
+    if hash.build(&fields) { Ok(gathered) } else { reader.broken(FIELD_TWICE) }
+}
+
 fn load_timed_listpack(hash: &mut HashMut<'_>, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
     // The least deadline is skipped: every field has its own.
     reader.millis()?;
     hash.expect_deadlines();
     read_packed(reader, Layout::Listpack, |packed| {
-        let (mut field_digits, mut value_digits) = (I64Text::new(), I64Text::new());
-        while let Some(field) = packed.next_entry()? {
-            let (value, deadline) = (packed.entry()?, packed.entry()?);
-            let (field, value) = (field.text(&mut field_digits), value.text(&mut value_digits));
+        let mut fields = packed.vector(3);
+        while let Some(field) = packed.next_item()? {
+            let (value, deadline) = (packed.item()?, packed.entry()?);
             let deadline = match deadline {
-                Item::Int(deadline) => u64::try_from(deadline).ok().and_then(lifetime),
+                Item::Int(deadline) => u64::try_from(deadline).ok().and_then(due),
                 Item::Bytes(_) => None,
             };
-            let Some(lifetime) = deadline else { return Err(twice(BAD_DEADLINE)) };
-            if !hash.set(field, value, lifetime) {
-                return Err(twice(FIELD_TWICE));
-            }
+            let Some(deadline) = deadline else { return Err(twice(BAD_DEADLINE)) };
+            fields.push(NewField { field, value, deadline });
         }
-        Ok(())
+        build_hash(hash, &fields)
     })
 }

@@ -283,7 +283,7 @@ impl<R: Read> FileReader<R> {
         let mut name = Vec::new();
         self.reader.element_into(&mut name)?;
         let hash = rules.keyspace.hash(&name);
-        load_entry(&mut self.reader, (head, db, (&name, hash)), rules, counts)
+        load_entry(&mut self.reader, (head, db, (&name, hash)), rules, Order::Any, counts)
     }
 }
 
@@ -324,11 +324,19 @@ fn database(number: u64, rules: &LoadRules<'_>) -> Result<u16, LoadError> {
     db.ok_or(LoadError::Database(number))
 }
 
+/// In which order keys come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    Any,
+    ByHash,
+}
+
 /// Loads a key, whose value comes next.
 pub(super) fn load_entry(
     reader: &mut Reader<impl Source>,
     (head, db, (name, hash)): (&Head, u16, (&[u8], Hash)),
     rules: &LoadRules<'_>,
+    order: Order,
     counts: &mut LoadCounts,
 ) -> Result<(), LoadError> {
     let LoadRules { keyspace, settings, now, .. } = *rules;
@@ -338,6 +346,9 @@ pub(super) fn load_entry(
     }
     let (mut view, key) = keyspace.lock_one_hashed(db, now, settings, name, hash);
     view.leave_no_trace();
+    if order == Order::ByHash {
+        view.expect_order();
+    }
     if view.exists(&key) {
         if !rules.replaces {
             return Err(LoadError::Twice(db, name.to_vec()));

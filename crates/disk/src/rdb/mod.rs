@@ -18,6 +18,7 @@
 //! | `kind.rs` | the types of values, and which version each came with |
 //! | `read.rs` | lengths, strings and numbers, read from bytes that may be anything |
 //! | `load.rs`, `load_stream.rs` | values, put under a key |
+//! | `gather.rs` | the elements of a collection, gathered to be built at once |
 //! | `write.rs` | lengths, strings and numbers, written |
 //! | `save.rs`, `save_stream.rs` | values of a snapshot, in the types that the version has |
 //! | `payload.rs` | what DUMP replies and RESTORE takes |
@@ -32,6 +33,7 @@
 mod file;
 #[cfg(test)]
 mod file_tests;
+mod gather;
 mod kind;
 mod load;
 mod load_file;

@@ -1,6 +1,7 @@
 //! Lengths, strings and numbers, read from a source.
 use crate::source::Broken;
 use crate::source::Source;
+use base::Item;
 use base::text::I64Text;
 use pack::lzf;
 
@@ -106,20 +107,48 @@ impl<S: Source> Reader<S> {
         self.string_of(self.lengths_max.element)
     }
 
+    /// An element, as an integer where its text reads as one.
+    pub(crate) fn item(&mut self) -> Result<Item<'_>, Broken> {
+        Ok(match self.text_or_int(self.lengths_max.element)? {
+            Item::Bytes(text) => Item::classify(text),
+            Item::Int(n) => Item::Int(n),
+        })
+    }
+
     fn string_of(&mut self, len_max: u64) -> Result<&[u8], Broken> {
+        // The number is written below, where nothing is borrowed any more.
         let value = match self.head()? {
             Length::Plain(len) if len > len_max => return self.broken(TOO_LONG),
             Length::Plain(len) => return self.source.take(len),
-            Length::Encoded(INT_8) => i64::from(i8::from_le_bytes(self.array()?)),
-            Length::Encoded(INT_16) => i64::from(i16::from_le_bytes(self.array()?)),
-            Length::Encoded(INT_32) => i64::from(i32::from_le_bytes(self.array()?)),
             Length::Encoded(COMPRESSED) => {
                 self.decompress(len_max)?;
                 return Ok(&self.text);
             }
-            Length::Encoded(_) => return self.broken("a string is of no encoding"),
+            Length::Encoded(encoding) => self.int(encoding)?,
         };
         Ok(self.digits.format(value))
+    }
+
+    /// A string as it is written: as text, or as an integer.
+    fn text_or_int(&mut self, len_max: u64) -> Result<Item<'_>, Broken> {
+        match self.head()? {
+            Length::Plain(len) if len > len_max => self.broken(TOO_LONG),
+            Length::Plain(len) => self.source.take(len).map(Item::Bytes),
+            Length::Encoded(COMPRESSED) => {
+                self.decompress(len_max)?;
+                Ok(Item::Bytes(&self.text))
+            }
+            Length::Encoded(encoding) => self.int(encoding).map(Item::Int),
+        }
+    }
+
+    fn int(&mut self, encoding: u8) -> Result<i64, Broken> {
+        Ok(match encoding {
+            INT_8 => i64::from(i8::from_le_bytes(self.array()?)),
+            INT_16 => i64::from(i16::from_le_bytes(self.array()?)),
+            INT_32 => i64::from(i32::from_le_bytes(self.array()?)),
+            _ => return self.broken("a string is of no encoding"),
+        })
     }
 
     /// An element, written over what `text` held.
@@ -169,7 +198,7 @@ impl<S: Source> Reader<S> {
         if len > len_max || len > lzf::len_max(compressed.len()) as u64 {
             return Err(broken(TOO_LONG));
         }
-        self.text.clear();
+        // What the last text left is written over.
         self.text.resize(len as usize, 0);
         let done = lzf::decompress(compressed, &mut self.text);
         done.map_err(|_| broken("a compressed string is not what it is said to be"))

@@ -14,7 +14,7 @@
 //! record = | length of the part: u32 | database: u16 | hash: u64 | a part of the file: a key and its value |
 //! ```
 use super::file::{Part, next_part};
-use super::load_file::{Batch, LoadCounts, LoadError, LoadRules, load_entry};
+use super::load_file::{Batch, LoadCounts, LoadError, LoadRules, Order, load_entry};
 use super::read::{LengthsMax, Reader};
 use crate::source::Slice;
 use base::hash::Hash;
@@ -85,6 +85,7 @@ impl Sorted {
         records.sort_unstable();
         let mut reader = Reader::new(Slice::new(&[]), self.version, LengthsMax::of(rules.settings));
         let (mut name, mut bytes) = (Vec::new(), 0);
+        let mut ends = Vec::new();
         for (.., index, at) in records {
             let (chunk, at) = (&chunks[index as usize], at as usize);
             let Record { len, db, hash } = Record::read(chunk, at);
@@ -92,10 +93,14 @@ impl Sorted {
             reader.source = Slice::new(part);
             let Part::Key(head) = next_part(&mut reader)? else { continue };
             reader.element_into(&mut name)?;
-            load_entry(&mut reader, (&head, db, (&name, hash)), rules, counts)
+            load_entry(&mut reader, (&head, db, (&name, hash)), rules, Order::ByHash, counts)
                 .map_err(|e| e.in_value(db, &name))?;
+            if ends.last().is_none_or(|(last, _)| *last != db) {
+                ends.push((db, hash));
+            }
             bytes += len as u64;
         }
+        ends.into_iter().for_each(|(db, hash)| rules.keyspace.end_order(db, hash));
         let held = chunks.iter().map(|chunk| chunk.capacity() as u64).sum();
         self.bytes.fetch_sub(held, Relaxed);
         Ok(bytes)

@@ -14,6 +14,7 @@ on_every_engine! {
     sending_nothing_is_nothing
     the_buffer_of_send_can_be_used_again_at_once
     what_does_not_leave_at_once_leaves_in_order
+    what_is_kept_back_leaves_when_it_is_let_go
 }
 
 fn a_poll_without_news_ends_by_its_timeout(mut rig: Rig) {
@@ -142,4 +143,35 @@ fn what_does_not_leave_at_once_leaves_in_order(mut rig: Rig) {
     }
     assert!(rig.engine.unsent_bytes(id) > 0, "8 MB are more than the kernel takes");
     assert!(rig.replied(&mut client, expected.len()) == expected);
+}
+
+/// However it was queued, and also where the connection is to be closed meanwhile.
+fn what_is_kept_back_leaves_when_it_is_let_go(mut rig: Rig) {
+    for closes in [false, true] {
+        let (mut client, id) = rig.connect();
+        rig.send(id, b"before ");
+        assert_eq!(rig.replied(&mut client, 7), b"before ");
+        rig.engine.keep_back(id);
+        rig.engine.keep_back(id);
+        let long = vec![b'x'; 40 << 10];
+        rig.send(id, b"kept ");
+        rig.engine.send_at_once(id, &mut long.clone());
+        rig.engine.send_in_turn(id, &mut b"in turn".to_vec());
+        rig.engine.try_now(id);
+        if closes {
+            rig.close(id, CloseWhen::Flushed);
+        }
+        client.write_all(b"go on").unwrap();
+        rig.settle();
+        client.set_nonblocking(true).unwrap();
+        let nothing = client.read(&mut [0; 8]).unwrap_err();
+        assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(rig.engine.unsent_bytes(id), 5 + long.len() + 7);
+        rig.engine.let_go(id);
+        let all = [b"kept ", &long[..], b"in turn"].concat();
+        assert!(rig.replied(&mut client, all.len()) == all);
+        if closes {
+            rig.until_gone(id);
+        }
+    }
 }

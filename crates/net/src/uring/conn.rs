@@ -31,6 +31,8 @@ pub(super) struct Conn {
     pub(super) is_stopping: bool,
     /// The kernel would take no more: sends are patient until the queue is empty.
     pub(super) is_blocked: bool,
+    /// The caller wants nothing to be sent.
+    pub(super) is_kept_back: bool,
     /// Sending has failed: what was received before is all there is.
     pub(super) is_broken: bool,
     pub(super) has_ended: bool,
@@ -67,6 +69,7 @@ impl Conn {
             is_watched: false,
             is_stopping: false,
             is_blocked: false,
+            is_kept_back: false,
             is_broken: false,
             has_ended: false,
             error: None,

@@ -216,6 +216,9 @@ impl Uring {
     fn start_send(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id) else { return };
         assert!(!conn.is_sending, "one send at a time, or bytes could change places");
+        if conn.is_kept_back {
+            return;
+        }
         let Some(piece) = conn.queue.first_piece() else { return };
         let len = piece.len().min(SEND_BYTES_MAX);
         let (token, flags) = match conn.is_blocked {
@@ -630,13 +633,28 @@ impl Engine for Uring {
 
     fn try_now(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id) else { return };
-        if !conn.is_sending && conn.in_turn_bytes > 0 {
+        if !conn.is_sending && !conn.is_kept_back && conn.in_turn_bytes > 0 {
             try_send(conn.fd.as_raw_fd(), &mut conn.queue, &mut self.pool);
         }
     }
 
     fn unsent_bytes(&self, id: ConnId) -> usize {
         self.table.get(id).filter(|conn| conn.life != Life::Dying).map_or(0, |conn| conn.queue.bytes())
+    }
+
+    fn keep_back(&mut self, id: ConnId) {
+        if let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life == Life::Open) {
+            conn.is_kept_back = true;
+        }
+    }
+
+    fn let_go(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id).filter(|conn| conn.is_kept_back) else { return };
+        conn.is_kept_back = false;
+        if !conn.is_unsent && !conn.is_sending && !conn.queue.is_empty() {
+            conn.is_unsent = true;
+            self.unsent.push(id);
+        }
     }
 
     fn pause(&mut self, id: ConnId) {

@@ -40,6 +40,15 @@ impl<'b> IntSet<'b> {
         self.left == 0
     }
 
+    /// All that are left.
+    pub fn values(mut self) -> Result<Vec<i64>, Broken> {
+        let mut values = Vec::with_capacity(self.left);
+        while let Some(value) = self.next_int()? {
+            values.push(value);
+        }
+        Ok(values)
+    }
+
     /// The next integer; None behind the last one.
     pub fn next_int(&mut self) -> Result<Option<i64>, Broken> {
         if self.left == 0 {

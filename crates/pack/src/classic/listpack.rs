@@ -83,6 +83,7 @@ impl<'b> Listpack<'b> {
     }
 
     /// The next entry; None behind the last one, where the listpack has to end.
+    #[inline]
     pub fn next_entry(&mut self) -> Result<Option<Item<'b>>, Broken> {
         if self.is_over {
             return Ok(None);
@@ -90,12 +91,7 @@ impl<'b> Listpack<'b> {
         let start = self.bytes.at;
         let head = self.bytes.byte()?;
         if head == END {
-            self.is_over = true;
-            return match (self.bytes.byte(), self.left) {
-                (Ok(_), _) => Err(Broken { what: "a listpack goes on behind its end", at: start }),
-                (Err(_), None | Some(0)) => Ok(None),
-                (Err(_), Some(_)) => Err(Broken { what: "a listpack has too few entries", at: start }),
-            };
+            return self.end(start).map(|()| None);
         }
         let item = self.item(head)?;
         let len = self.bytes.at - start;
@@ -105,6 +101,16 @@ impl<'b> Listpack<'b> {
             left => left.map(|left| left - 1),
         };
         Ok(Some(item))
+    }
+
+    #[cold]
+    fn end(&mut self, start: usize) -> Result<(), Broken> {
+        self.is_over = true;
+        match (self.bytes.byte(), self.left) {
+            (Ok(_), _) => Err(Broken { what: "a listpack goes on behind its end", at: start }),
+            (Err(_), None | Some(0)) => Ok(()),
+            (Err(_), Some(_)) => Err(Broken { what: "a listpack has too few entries", at: start }),
+        }
     }
 
     /// The next entry; an error where there is none.
@@ -122,6 +128,7 @@ impl<'b> Listpack<'b> {
         number.ok_or(Broken { what: "a listpack has a text where a number belongs", at })
     }
 
+    #[inline]
     fn item(&mut self, head: u8) -> Result<Item<'b>, Broken> {
         let bytes = &mut self.bytes;
         Ok(match head {
@@ -148,14 +155,28 @@ impl<'b> Listpack<'b> {
     }
 
     /// The length behind an entry must be the entry's.
+    #[inline]
     fn check_back(&mut self, len: usize) -> Result<(), Broken> {
+        if len < 128 {
+            return match usize::from(self.bytes.byte()?) == len {
+                true => Ok(()),
+                false => Err(self.bytes.broken(WRONG_BACK)),
+            };
+        }
+        self.check_long_back(len)
+    }
+
+    #[cold]
+    fn check_long_back(&mut self, len: usize) -> Result<(), Broken> {
         let (expected, count) = back(len);
         match self.bytes.take(count)? == &expected[..count] {
             true => Ok(()),
-            false => Err(self.bytes.broken("a listpack's entry has another length behind it")),
+            false => Err(self.bytes.broken(WRONG_BACK)),
         }
     }
 }
+
+const WRONG_BACK: &str = "a listpack's entry has another length behind it";
 
 /// The length that stands behind an entry of `len` bytes, and how many bytes that length takes.
 fn back(len: usize) -> ([u8; 5], usize) {

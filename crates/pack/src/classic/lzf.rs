@@ -19,6 +19,8 @@
 pub struct Corrupt;
 
 const LITERALS_MAX: usize = 32;
+/// Copies of up to so many bytes are made with as many, where there is room.
+const STRIDE: usize = 16;
 const COPY_MIN: usize = 3;
 const COPY_MAX: usize = 264;
 const REACH: usize = 1 << 13;
@@ -33,7 +35,13 @@ pub fn decompress(mut input: &[u8], target: &mut [u8]) -> Result<(), Corrupt> {
         if control < LITERALS_MAX as u8 {
             let (literals, rest) = input.split_at_checked(usize::from(control) + 1).ok_or(Corrupt)?;
             let end = filled + literals.len();
-            target.get_mut(filled..end).ok_or(Corrupt)?.copy_from_slice(literals);
+            let whole = (target.get_mut(filled..filled + LITERALS_MAX), input.first_chunk::<LITERALS_MAX>());
+            match whole {
+                // Some bytes too many, which are written over or beyond nothing: a few instructions, where a
+                // copy of just these is a call.
+                (Some(target), Some(some)) => target.copy_from_slice(some),
+                _ => target.get_mut(filled..end).ok_or(Corrupt)?.copy_from_slice(literals),
+            }
             (filled, input) = (end, rest);
         } else {
             let (back, len, rest) = copy_of(control, input)?;
@@ -60,7 +68,10 @@ fn copy_back(target: &mut [u8], filled: usize, back: usize, len: usize) -> Resul
     if filled + len > target.len() {
         return Err(Corrupt);
     }
-    if len <= back {
+    if len <= STRIDE && back >= STRIDE && filled + STRIDE <= target.len() {
+        let some: [u8; STRIDE] = target[from..from + STRIDE].try_into().expect("so many bytes");
+        target[filled..filled + STRIDE].copy_from_slice(&some);
+    } else if len <= back {
         target.copy_within(from..from + len, filled);
     } else {
         (0..len).for_each(|i| target[filled + i] = target[from + i]);

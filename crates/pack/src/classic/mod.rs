@@ -44,6 +44,7 @@ impl<'b> Bytes<'b> {
     }
 
     /// The next `len` bytes; the reader then stands behind them.
+    #[inline]
     pub(crate) fn take(&mut self, len: usize) -> Result<&'b [u8], Broken> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(taken) = rest.get(..len) else { return Err(self.broken("ends too early")) };
@@ -56,8 +57,11 @@ impl<'b> Bytes<'b> {
         taken.try_into().map_err(|_| self.broken("ends too early"))
     }
 
+    #[inline]
     pub(crate) fn byte(&mut self) -> Result<u8, Broken> {
-        Ok(self.array::<1>()?[0])
+        let byte = self.bytes.get(self.at).ok_or(Broken { what: "ends too early", at: self.at })?;
+        self.at += 1;
+        Ok(*byte)
     }
 
     pub(crate) fn u16(&mut self) -> Result<u16, Broken> {

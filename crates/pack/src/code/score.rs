@@ -228,6 +228,9 @@ impl Frame {
     /// The frame in which these scores take the fewest bytes, with room around them for the next ones if it
     /// costs none.
     pub(crate) fn fit(scores: &[f64]) -> Frame {
+        if let Some((low, high)) = whole_span(scores) {
+            return Frame::of_span(Scale::WHOLE, low, high);
+        }
         let Some(digits) = digits_of(scores) else { return Frame::of_bits(scores) };
         let decimal = Frame::spanning(Scale::decimal(digits), scores);
         if digits == 0 || decimal.width <= 4 {
@@ -252,9 +255,11 @@ impl Frame {
             let level = scale.level(*score).expect("the scale was chosen for these scores");
             (low, high) = (low.min(level), high.max(level));
         }
-        if low > high {
-            return Frame::EMPTY;
-        }
+        if low > high { Frame::EMPTY } else { Frame::of_span(scale, low, high) }
+    }
+
+    /// The narrowest frame on this scale for levels from `low` to `high`.
+    fn of_span(scale: Scale, low: i64, high: i64) -> Frame {
         let span = high.wrapping_sub(low) as u64;
         let width = bytes_of(span);
         if width == 0 || width == 8 {
@@ -302,6 +307,16 @@ impl Frame {
         let code = |level: i64| if level < self.base { 0 } else { level.wrapping_sub(self.base) as u64 };
         Span { start: code(low), end: if high < self.base { 0 } else { code(high).saturating_add(1) } }
     }
+}
+
+/// The least and the greatest of these scores, if all are whole numbers; None where there are none.
+fn whole_span(scores: &[f64]) -> Option<(i64, i64)> {
+    let (mut low, mut high) = (i64::MAX, i64::MIN);
+    for score in scores {
+        let level = Scale::WHOLE.level(*score)?;
+        (low, high) = (low.min(level), high.max(level));
+    }
+    (low <= high).then_some((low, high))
 }
 
 /// The least number of decimal digits that says all of them exactly.

@@ -27,6 +27,18 @@ impl IntMap {
         IntMap { tree: Tree::new(), len: 0 }
     }
 
+    /// The map of keys that ascend, each with its value, in full leaves of about the same size.
+    pub fn of_sorted(pairs: &[(i64, i64)]) -> IntMap {
+        debug_assert!(pairs.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
+        let count = pairs.len().div_ceil(COUNT_MAX);
+        let leaf = |index: usize| {
+            let part = &pairs[pairs.len() * index / count..pairs.len() * (index + 1) / count];
+            let (keys, values): (Vec<i64>, Vec<i64>) = part.iter().copied().unzip();
+            (keys[0], paired::build(&keys, &values, Room::Above))
+        };
+        IntMap { tree: Tree::of_leaves((0..count).map(leaf).collect()), len: pairs.len() as u64 }
+    }
+
     /// How many keys there are.
     #[inline]
     pub fn len(&self) -> u64 {

@@ -122,3 +122,24 @@ fn keys_that_rise_take_two_bytes_with_values_that_do() {
     let bytes = map.stats().allocated_bytes();
     assert!(bytes < 2 * 10_000 + 10_000 / 2, "{bytes} bytes");
 }
+
+#[test]
+fn a_map_of_keys_that_ascend_is_the_one_that_grew_and_takes_edits_as_it_does() {
+    for seed in 0..18 {
+        let mut random = Random::new(seed);
+        let count = [0, 1, 300, 5000, 40_000][random.below(5) as usize];
+        let pair = |step| (key(seed % 6, &mut random, step), value(seed / 15, &mut random));
+        let mut twin: Twin = (0..count).map(pair).collect();
+        let pairs: Vec<(i64, i64)> = twin.iter().map(|(key, value)| (*key, *value)).collect();
+        let mut map = IntMap::of_sorted(&pairs);
+        check(&map, &twin);
+        for step in 0..3000 {
+            let (key, value) = (key(seed % 6, &mut random, step), value(seed / 15, &mut random));
+            match twin.range(key..).next().map(|(key, _)| *key).filter(|_| random.below(2) == 0) {
+                Some(near) => assert_eq!(map.remove(near), twin.remove(&near)),
+                None => assert_eq!(map.insert(key, value), twin.insert(key, value)),
+            }
+        }
+        check(&map, &twin);
+    }
+}

@@ -30,6 +30,17 @@ impl IntSet {
         IntSet { tree: Tree::new(), len: 0 }
     }
 
+    /// The set of values that ascend, in full leaves of about the same size.
+    pub fn of_sorted(values: &[i64]) -> IntSet {
+        debug_assert!(values.is_sorted_by(|a, b| a < b), "members ascend");
+        let count = values.len().div_ceil(COUNT_MAX);
+        let leaf = |index: usize| {
+            let part = &values[values.len() * index / count..values.len() * (index + 1) / count];
+            (part[0], IntLeaf::of(part))
+        };
+        IntSet { tree: Tree::of_leaves((0..count).map(leaf).collect()), len: values.len() as u64 }
+    }
+
     /// How many members there are.
     pub fn len(&self) -> u64 {
         self.len

@@ -134,3 +134,24 @@ fn members_that_rise_or_fall_leave_full_leaves() {
         assert_eq!(set.stats().ints.nodes, 10_000_u64.div_ceil(COUNT_MAX as u64));
     }
 }
+
+#[test]
+fn a_set_of_values_that_ascend_is_the_one_that_grew_and_takes_edits_as_it_does() {
+    for seed in 0..18 {
+        let mut random = Random::new(seed);
+        let count = [0, 1, 512, 513, 5000, 100_000][random.below(6) as usize];
+        let mut twin: Twin = (0..count).map(|step| value(seed, &mut random, step)).collect();
+        let values: Vec<i64> = twin.iter().copied().collect();
+        let mut set = IntSet::of_sorted(&values);
+        check(&set, &twin);
+        assert!(values.iter().step_by(97).all(|value| set.contains(*value)));
+        for step in 0..3000 {
+            let value = value(seed, &mut random, step);
+            match twin.range(value..).next().copied().filter(|_| random.below(2) == 0) {
+                Some(near) => assert_eq!(set.remove(near), twin.remove(&near)),
+                None => assert_eq!(set.insert(value), twin.insert(value)),
+            }
+        }
+        check(&set, &twin);
+    }
+}

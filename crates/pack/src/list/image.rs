@@ -54,6 +54,15 @@ impl Draft {
         debug_assert_eq!(self.len(), len(image));
     }
 
+    /// Makes it the list of these elements, in the place of the old content. Texts that read as integers have
+    /// been found out ([`Item::classify`]).
+    pub fn fill(&mut self, items: &[Item<'_>]) {
+        self.leaf.clear();
+        if !items.is_empty() {
+            leaf::fill(&mut self.leaf, items);
+        }
+    }
+
     /// How long the image will be at most: exact for strings, while that of integers may be shorter. Costs no
     /// copy.
     pub fn image_len(&self) -> usize {

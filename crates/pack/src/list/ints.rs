@@ -335,6 +335,18 @@ pub(crate) fn start<B: Buffer>(buffer: &mut B, value: i64, len_max: usize, start
     Header { frame, count: 1, first: 0 }.write(buffer.bytes_mut(), 1);
 }
 
+/// Makes `buffer` a leaf of these elements, all of them integers, without room.
+pub(crate) fn fill<B: Buffer>(buffer: &mut B, items: &[Item<'_>]) {
+    let int = |item: &Item<'_>| match item {
+        Item::Int(n) => *n,
+        Item::Bytes(_) => unreachable!("a leaf of integers is filled with nothing else"),
+    };
+    let values: Vec<i64> = items.iter().map(int).collect();
+    let frame = Frame::fit(&values, 0);
+    let len = HEADER + frame.slots_bytes(values.len());
+    write_anew(buffer, &values, &Plan::tight(frame, values.len()), len);
+}
+
 /// Adds at an end: one slot is written where the line reaches the value and there is a slot. Else the leaf
 /// grows, or its line is drawn anew; [`Full`], and nothing changed, where it would exceed `len_max`.
 #[inline]

@@ -210,6 +210,15 @@ pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max
     }
 }
 
+/// Makes `buffer` a leaf of these elements, at least one, without room, to grow towards the tail.
+pub(crate) fn fill<B: Buffer>(buffer: &mut B, items: &[Item<'_>]) {
+    let is_int = |item: &Item<'_>| matches!(item, Item::Int(_));
+    match items.iter().all(is_int) {
+        true => ints::fill(buffer, items),
+        false => strings::fill(buffer, items),
+    }
+}
+
 /// Adds at an end. Nothing moves but where the leaf has to grow; [`Full`] where it must not grow beyond
 /// `len_max` bytes.
 #[inline]

@@ -52,6 +52,13 @@ impl Seq {
         Seq { chain: Chain::new() }
     }
 
+    /// The list of these elements. Texts that read as integers are integers ([`Item::classify`]).
+    pub fn of_items(items: &[Item<'_>], limits: &Limits) -> Seq {
+        let mut seq = Seq::new();
+        items.iter().for_each(|item| seq.push_item(End::Tail, *item, limits));
+        seq
+    }
+
     /// How many elements there are. Costs nothing.
     #[inline]
     pub fn len(&self) -> u64 {

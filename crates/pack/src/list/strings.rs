@@ -329,6 +329,21 @@ pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max
     header.write(buffer.bytes_mut());
 }
 
+/// Makes `buffer` a leaf of these elements, without room, to grow towards the tail.
+pub(crate) fn fill<B: Buffer>(buffer: &mut B, items: &[Item<'_>]) {
+    let (mut bytes, mut width) = (0, Width::One);
+    for extent in items.iter().map(Extent::of) {
+        bytes += extent.len;
+        width = width.max(Width::for_extent(extent));
+    }
+    let len = HEADER + bytes + items.len() * width.bytes();
+    buffer.resize(len);
+    let mut header = empty_header(width, End::Tail, len);
+    items.iter().for_each(|item| put_back(buffer.bytes_mut(), &mut header, &Stored::new(*item)));
+    debug_assert_eq!((header.count, header.end), (items.len(), header.bottom()));
+    header.write(buffer.bytes_mut());
+}
+
 /// Makes `buffer` a leaf of `values`, without room, to grow towards `end`.
 pub(crate) fn start_of_ints<B: Buffer>(buffer: &mut B, end: End, values: &[i64]) {
     let len = HEADER + values.iter().map(|n| 1 + int_len(*n)).sum::<usize>();

@@ -8,6 +8,7 @@
 //! change copies the nodes on the way that a clone shares.
 //!
 //! On the path of every request: no allocation but a leaf's own, no formatting, no clock.
+pub mod build;
 mod crowd;
 mod cull;
 pub mod fields;
@@ -109,6 +110,11 @@ pub trait Notes<V> {
     /// The byte of uses that a new entry begins with; None where uses are not kept.
     fn birth(&self) -> Option<u8> {
         None
+    }
+    /// Whether new entries come in the order of their places, as when a file is loaded. Then a leaf takes
+    /// room for all of its entries at once, and a full one is not split: the next entry begins another.
+    fn is_in_order(&self) -> bool {
+        false
     }
 }
 
@@ -293,6 +299,13 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.tree.leaf_mut(&path).fit(0);
         self.join_if_under(place);
         Some(removed)
+    }
+
+    /// Gives back the room of the leaf that covers `place`: no more entries come to it in order.
+    pub fn seal_leaf(&mut self, place: u32) {
+        if let Some((path, _)) = self.tree.seek(place) {
+            self.tree.leaf_mut(&path).seal();
+        }
     }
 
     /// The entries of the leaf that covers `place`.
@@ -730,13 +743,47 @@ impl<'m, V: Clone, F: Form> Vacant<'m, V, F> {
             (self.range.first..=self.range.last).contains(&self.hash.order()),
             "its leaf covers it"
         );
-        let leaf = self.map.tree.leaf_mut(&path);
         let draft = Draft { tag: self.hash.tag(), meta, name: self.name, inline, birth: notes.birth() };
+        if notes.is_in_order() && self.range.last == u32::MAX {
+            return self.insert_in_order(path, &draft, outside, notes);
+        }
+        let leaf = self.map.tree.leaf_mut(&path);
         leaf.push(&draft, outside);
         let is_over = leaf.is_over();
         self.map.len += 1;
         if is_over {
             self.map.split_if_over(self.seed, self.range.first, notes);
+        }
+    }
+
+    /// Puts an entry into the last leaf that comes behind all others, or nearly so.
+    fn insert_in_order(
+        self,
+        mut path: Path,
+        draft: &Draft<'_>,
+        outside: Option<Shared<V>>,
+        notes: &mut impl Notes<V>,
+    ) {
+        let (seed, place) = (self.seed, self.hash.order());
+        self.map.len += 1;
+        let leaf = self.map.tree.leaf(&path);
+        if leaf.is_filled_with(draft, outside.as_ref())
+            && leaf.note() == NOTE_NONE
+            && leaf.slots().all(|slot| F::hash(seed, leaf.parts(slot).name).order() < place)
+        {
+            self.map.tree.leaf_mut(&path).seal();
+            let mut fresh = Tagged::new();
+            fresh.take_room();
+            fresh.push(draft, outside);
+            return self.map.tree.insert_after(&mut path, place, fresh);
+        }
+        let leaf = self.map.tree.leaf_mut(&path);
+        if !leaf.has_room_for(draft, outside.as_ref()) {
+            leaf.take_room();
+        }
+        leaf.push(draft, outside);
+        if leaf.is_over() {
+            self.map.split_if_over(seed, self.range.first, notes);
         }
     }
 

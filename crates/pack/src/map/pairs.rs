@@ -211,6 +211,12 @@ pub fn item_len(item: Item<'_>) -> usize {
 /// Adds a pair behind all others. The caller has made sure that its field is not there.
 pub fn push(image: &mut Vec<u8>, field: Item<'_>, value: Item<'_>, mark: Option<&[u8]>) {
     debug_assert!(find(image, field).is_none(), "a field comes once");
+    append(image, field, value, mark);
+}
+
+/// The same where the caller makes sure later that the field comes once.
+#[inline]
+pub fn append(image: &mut Vec<u8>, field: Item<'_>, value: Item<'_>, mark: Option<&[u8]>) {
     push_item(image, field);
     push_item(image, value);
     push_mark(image, mark);

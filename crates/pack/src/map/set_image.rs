@@ -89,6 +89,24 @@ pub mod ints {
         image.splice(at..at, value.to_le_bytes()[..new].iter().copied());
     }
 
+    /// Makes `image` that of these values, which ascend.
+    pub fn build(image: &mut Vec<u8>, values: &[i64]) {
+        debug_assert!(values.is_sorted_by(|a, b| a < b), "members ascend");
+        image.clear();
+        let (Some(first), Some(last)) = (values.first(), values.last()) else { return };
+        let width = int_len(*first).max(int_len(*last));
+        image.push(width as u8);
+        image.resize(1 + values.len() * width, 0);
+        for (slot, value) in image[1..].chunks_exact_mut(width).zip(values) {
+            slot.copy_from_slice(&value.to_le_bytes()[..width]);
+        }
+    }
+
+    /// How long the image of values from `first` to `last` is, of which there are so many.
+    pub fn len_bytes_of(count: usize, first: i64, last: i64) -> usize {
+        1 + count * int_len(first).max(int_len(last))
+    }
+
     /// Removes member `index`; the width stays until the image is made anew.
     pub fn remove(image: &mut Vec<u8>, index: usize) {
         assert!(index < len(image), "member {index} of {}", len(image));
@@ -187,6 +205,11 @@ pub mod items {
     /// Adds a member that is not there, of at most [`TEXT_BYTES_MAX`] bytes, behind all others.
     pub fn append(image: &mut Vec<u8>, member: Item<'_>) {
         debug_assert!(find(image, member).is_none(), "a member comes once");
+        append_new(image, member);
+    }
+
+    /// The same where all members of the image were found to be different before.
+    pub fn append_new(image: &mut Vec<u8>, member: Item<'_>) {
         match member {
             Item::Bytes(text) => {
                 assert!(text.len() <= TEXT_BYTES_MAX, "an item of {} bytes", text.len());

@@ -79,8 +79,18 @@ impl Block {
 
     /// `front`, zeros, `back`: at least `gap` zeros, and as many as fill the allocation.
     pub(crate) fn spread(front: &[u8], gap: usize, back: &[u8]) -> Block {
-        let mut block =
-            Block::of_size(alloc::rounded_for_entries(HEADER_BYTES + front.len() + gap + back.len()));
+        let size = alloc::rounded_for_entries(HEADER_BYTES + front.len() + gap + back.len());
+        Block::spread_over(size, front, back)
+    }
+
+    /// The same without the room of a growth step.
+    pub(crate) fn spread_tightly(front: &[u8], gap: usize, back: &[u8]) -> Block {
+        let size = alloc::rounded_least(HEADER_BYTES + front.len() + gap + back.len());
+        Block::spread_over(size, front, back)
+    }
+
+    fn spread_over(size: usize, front: &[u8], back: &[u8]) -> Block {
+        let mut block = Block::of_size(size);
         let capacity = block.capacity();
         let gap = capacity - front.len() - back.len();
         debug_assert!(front.len() + gap + back.len() == capacity, "the three parts fill the block");
@@ -187,6 +197,11 @@ impl Block {
     /// Whether content of `len` bytes would lie in a smaller allocation.
     pub(crate) fn is_larger_than_for(&self, len: usize) -> bool {
         alloc::rounded(HEADER_BYTES + len) < self.size()
+    }
+
+    /// The same for content that [`Block::spread_tightly`] lays out.
+    pub(crate) fn is_larger_than_tight(&self, len: usize) -> bool {
+        alloc::rounded_least(HEADER_BYTES + len) < self.size()
     }
 
     /// The same for content that [`Block::spread`] lays out.

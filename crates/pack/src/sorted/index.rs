@@ -41,25 +41,17 @@ impl Index {
         let shift = grain.shift();
         entries.iter_mut().for_each(|entry| entry.place = entry.place >> shift << shift);
         entries.sort_unstable_by_key(|entry| entry.place);
-        let mut index = Index { tree: Tree::new(), grain };
         let mut rest = &entries[..];
-        let (mut first, mut path) = (0, None);
+        let (mut first, mut leaves) = (0, Vec::new());
         while !rest.is_empty() {
             let at = chunk_end(rest);
             let (chunk, others) = rest.split_at(at);
             let last = others.first().map_or(u32::MAX, |entry| entry.place - 1);
             let leaf = placed::build(chunk, OrderRange { first, last }, grain);
-            path = Some(match path {
-                None => index.tree.plant(0, leaf),
-                Some(mut path) => {
-                    index.tree.insert_after(&mut path, first, leaf);
-                    index.tree.next(&mut path);
-                    path
-                }
-            });
+            leaves.push((first, leaf));
             (rest, first) = (others, last.wrapping_add(1));
         }
-        index
+        Index { tree: Tree::of_leaves(leaves), grain }
     }
 
     pub(crate) fn grain(&self) -> Grain {

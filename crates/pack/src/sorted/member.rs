@@ -101,8 +101,28 @@ impl<'a> Member<'a> {
         Member { prefix: &[], rest: Item::Bytes(text) }
     }
 
+    /// A member that lies together, be it a text or an integer.
+    pub fn of_item(item: Item<'a>) -> Member<'a> {
+        Member { prefix: &[], rest: item }
+    }
+
     pub(crate) fn rest(&self) -> Item<'a> {
         self.rest
+    }
+
+    /// What stands behind the first `len` bytes of its text: an integer where that reads as one. Written to
+    /// `scratch` where it does not lie together.
+    #[inline]
+    pub(crate) fn rest_behind<'s>(&'s self, len: usize, scratch: &'s mut Vec<u8>) -> Item<'s> {
+        match (len.checked_sub(self.prefix.len()), self.rest) {
+            (Some(0), Item::Int(n)) => Item::Int(n),
+            (Some(cut), Item::Bytes(text)) => Item::classify(&text[cut..]),
+            _ => {
+                scratch.clear();
+                self.append_to(scratch);
+                Item::classify(&scratch[len..])
+            }
+        }
     }
 
     /// The two parts of its text: the prefix of the leaf, and the rest.
@@ -135,6 +155,15 @@ impl<'a> Member<'a> {
         match (strip_prefix(text, self.prefix), self.rest) {
             (None, _) => self.prefix.cmp(text),
             (Some(rest), own) => Needle::new(rest).compare(own),
+        }
+    }
+
+    /// The order of two members. Allocates nothing where both lie together.
+    pub fn order(&self, other: &Member<'_>) -> Ordering {
+        match (self.parts(), other.parts()) {
+            (([], Item::Bytes(own)), ([], Item::Bytes(others))) => own.cmp(others),
+            (_, ([], other)) => self.compare(other.text(&mut I64Text::new())),
+            _ => self.compare(&other.to_vec()),
         }
     }
 

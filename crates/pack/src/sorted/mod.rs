@@ -20,6 +20,7 @@
 //!
 //! Cloning costs an increment for each of the trees. On the path of every request: no allocation but a leaf's
 //! own, no formatting, no clock.
+mod build;
 pub(crate) mod index;
 mod long_runs;
 mod member;
@@ -775,6 +776,14 @@ pub mod image {
         let bound = super::Edge::Before(member);
         let at = Scored::open(image).position(score, bound);
         scored::insert(image, at, score, member);
+    }
+
+    /// Makes `image` that of these entries, which are in order, each member once: at most 255.
+    pub fn build(image: &mut Vec<u8>, entries: &[Entry<'_>]) {
+        scored::build_into(entries, image);
+        if entries.is_empty() {
+            image.clear();
+        }
     }
 
     /// Gives entry `rank`, which is that of `member`, another score.

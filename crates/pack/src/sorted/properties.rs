@@ -2,6 +2,7 @@
 //! change.
 use super::*;
 use crate::sorted::scored::properties::{any_member, any_score, order};
+use base::Item;
 use base::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -297,4 +298,41 @@ fn an_image_becomes_a_set() {
     assert_eq!(image::find(&bytes, b"m3"), Some((0, -1.0)));
     image::remove(&mut bytes, 0, 100);
     assert!(bytes.is_empty() && image::len(&bytes) == 0 && image::find(&bytes, b"m3").is_none());
+}
+
+#[test]
+fn a_set_of_all_its_entries_is_the_one_that_grew_and_takes_edits_as_it_does() {
+    for seed in 0..40 {
+        let mut run = Run::new(seed);
+        let count = [3, 60, 130, 700, 3000][run.random.below(5) as usize];
+        for _ in 0..count {
+            let (member, score) = (run.member(), run.score());
+            run.twin.insert(member, score);
+        }
+        let all = in_order(&run.twin);
+        let member = |text| Member::of_item(Item::classify(text));
+        let mut entries: Vec<Entry<'_>> =
+            all.iter().map(|(score, text)| Entry { score: *score, member: member(text) }).collect();
+        run.set = Sorted::of_entries(&SEED, &entries).expect("each member is there once");
+        check(&run.set, &run.twin);
+        for _ in 0..300 {
+            run.step();
+        }
+        check(&run.set, &run.twin);
+        let again = entries[run.random.below(entries.len() as u64) as usize].member;
+        entries.push(Entry { score: f64::INFINITY, member: again });
+        assert!(Sorted::of_entries(&SEED, &entries).is_none(), "a member is there twice");
+    }
+    assert!(Sorted::of_entries(&SEED, &[]).is_some_and(|set| set.is_empty()));
+}
+
+#[test]
+fn a_set_of_all_its_entries_fills_its_leaves() {
+    let names: Vec<String> = (0..20_000).map(|n| format!("member:{n:06}")).collect();
+    let entries: Vec<Entry<'_>> = (0..)
+        .zip(&names)
+        .map(|(n, name)| Entry { score: f64::from(n), member: Member::of(name.as_bytes()) })
+        .collect();
+    let set = Sorted::of_entries(&SEED, &entries).expect("each member is there once");
+    assert_eq!(set.stats().scored.nodes, 20_000_u64.div_ceil(COUNT_MAX as u64));
 }

@@ -556,34 +556,55 @@ pub(crate) fn joined(left: Scored<'_>, right: Scored<'_>) -> Block {
 
 /// A leaf of these entries, without room.
 pub(crate) fn build(entries: &[Entry<'_>]) -> Vec<u8> {
-    let scores: Vec<f64> = entries.iter().map(|entry| entry.score).collect();
-    let frame = Frame::fit(&scores);
-    let prefix = common_prefix(entries);
-    let mut texts = Vec::new();
-    let mut lens = Width::One;
-    let mut rests = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let start = texts.len();
-        entry.member.append_to(&mut texts);
-        rests.push(start + prefix.len()..texts.len());
-    }
-    let stored = |rest: &Range<usize>| Stored::new(Item::classify(&texts[rest.clone()]));
-    for rest in &rests {
-        lens = lens.max(Width::for_extent(stored(rest).extent));
-    }
-    assert!(entries.len() <= 255 && prefix.len() <= PREFIX_MAX);
-    let layout = Layout::of(entries.len(), frame, lens, prefix.len());
-    let mut leaf = Vec::with_capacity(layout.members_at + texts.len());
-    layout.write(&mut leaf);
-    leaf.extend_from_slice(&prefix);
-    write_scores(&mut leaf, &frame, &scores);
+    let mut leaf = Vec::new();
+    build_into(entries, &mut leaf);
+    leaf
+}
+
+/// Makes `leaf` a leaf of these entries, without room, in the place of what it held. Nothing else is
+/// allocated where entries are few and their members lie together.
+pub(crate) fn build_into(entries: &[Entry<'_>], leaf: &mut Vec<u8>) {
+    const FEW: usize = 16;
+    assert!(entries.len() <= 255, "{} entries of a leaf", entries.len());
+    let (mut few, many);
+    let scores = if entries.len() <= FEW {
+        few = [0.0; FEW];
+        few.iter_mut().zip(entries).for_each(|(slot, entry)| *slot = entry.score);
+        &few[..entries.len()]
+    } else {
+        many = entries.iter().map(|entry| entry.score).collect::<Vec<f64>>();
+        &many
+    };
+    let frame = Frame::fit(scores);
+    let whole;
+    let first = match entries.first().map(|first| first.member) {
+        None => &[],
+        Some(member) => match member.parts() {
+            ([], Item::Bytes(text)) => text,
+            _ => {
+                whole = member.to_vec();
+                &whole[..]
+            }
+        },
+    };
+    let prefix = &first[..prefix_len(first, entries)];
+    // An integer takes fewer bytes than its text, so the longest text decides, whatever the rests read as.
+    let texts = || entries.iter().map(|entry| entry.member.len() - prefix.len());
+    let longest = Extent { len: texts().max().unwrap_or(0), is_int: false };
+    let layout = Layout::of(entries.len(), frame, Width::for_extent(longest), prefix.len());
+    leaf.clear();
+    leaf.reserve(layout.members_at + texts().sum::<usize>());
+    layout.write(leaf);
+    leaf.extend_from_slice(prefix);
+    write_scores(leaf, &frame, scores);
     leaf.resize(layout.members_at, 0);
-    for (index, rest) in rests.iter().enumerate() {
-        let stored = stored(rest);
-        lens.write(&mut leaf, layout.len_at(index), stored.extent);
+    let mut scratch = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let stored = Stored::new(entry.member.rest_behind(prefix.len(), &mut scratch));
+        layout.lens.write(leaf, layout.len_at(index), stored.extent);
         leaf.extend_from_slice(stored.bytes());
     }
-    leaf
+    check(leaf);
 }
 
 /// The same as a leaf of a tree.
@@ -591,12 +612,11 @@ pub(crate) fn block(entries: &[Entry<'_>]) -> Block {
     Block::fitting(&build(entries))
 }
 
-/// What all members begin with, as far as it pays to say it once.
-fn common_prefix(entries: &[Entry<'_>]) -> Vec<u8> {
-    let Some((first, others)) = entries.split_first() else { return Vec::new() };
-    let mut text = first.member.to_vec();
-    let whole = text.len();
-    let mut len = whole.min(PREFIX_MAX);
+/// How many bytes all members begin with in common, as far as it pays to say them once. `text` is the first
+/// member's.
+fn prefix_len(text: &[u8], entries: &[Entry<'_>]) -> usize {
+    let Some((_, others)) = entries.split_first() else { return 0 };
+    let mut len = text.len().min(PREFIX_MAX);
     for other in others {
         len = other.member.common(&text[..len]);
         if len == 0 {
@@ -606,8 +626,7 @@ fn common_prefix(entries: &[Entry<'_>]) -> Vec<u8> {
     // One member alone shows a prefix only where a number follows it.
     let cut = before_number(&text[..len]);
     let is_alone = others.is_empty();
-    text.truncate(if is_alone && (cut == len || len < whole) { 0 } else { cut });
-    text
+    if is_alone && (cut == len || len < text.len()) { 0 } else { cut }
 }
 
 /// Where the number begins that `text` ends within, its leading zeros left out; the end where it does not end

@@ -7,12 +7,13 @@
 //! so a clone is never disturbed and costs one increment. Edits that add or remove leaves say what becomes of
 //! the path.
 //!
-//! `descent.rs` has the way from the root to a leaf, `seek.rs` what is looked for on it in each order,
-//! `join.rs` what becomes of neighbours that have become small.
+//! `build.rs` makes a tree of all its leaves, `descent.rs` has the way from the root to a leaf, `seek.rs`
+//! what is looked for on it in each order, `join.rs` what becomes of neighbours that have become small.
 //!
 //! Three rules hold between calls: every inner node has a child; every inner node but the root had a
 //! neighbour too full to be joined with when it last fell under [`node::FANOUT_MIN`]; a root that is an inner
 //! node has two children or more.
+mod build;
 mod descent;
 pub(crate) mod end;
 mod join;

@@ -8,6 +8,7 @@ use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::mailbox::Message;
+use crate::core::persistence::append;
 use crate::core::server::Server;
 use crate::state::acl;
 use crate::state::config::setting::{Change, Setting, find, listed, until_nul};
@@ -247,6 +248,9 @@ fn put_in_force(
         go_to(&present.dir)?;
         return Err(failed("oom-score-adj", "Failed to set current oom_score_adj. Check server logs."));
     }
+    if next.append.is_wanted != present.append.is_wanted {
+        switch_append_only(server, next)?;
+    }
     let former = certificates.map(|next| server.tls.replace(next));
     let elsewhere = binds.filter(|_| listens_elsewhere(present, next));
     if elsewhere.is_some_and(|binds| listen_at(server, next, binds).is_none()) {
@@ -260,6 +264,16 @@ fn put_in_force(
         });
     }
     Ok(())
+}
+
+/// Makes sure that there can be an append-only file, and that there is the thread that turns it on and off.
+/// It does so when the configuration is in force.
+fn switch_append_only(server: &Server, next: &Config) -> Done {
+    let is_possible = if next.append.is_wanted { append::prepare(next) } else { Ok(()) };
+    is_possible.and_then(|()| append::start(server)).map_err(|error| {
+        server.log.warning(&format!("Can't turn the append-only file on or off: {}", reason(&error)));
+        failed("appendonly", "Unable to turn on AOF. Check server logs.")
+    })
 }
 
 const NO_PORT: &str = "Unable to listen on this port. Check server logs.";

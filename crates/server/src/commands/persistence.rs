@@ -1,15 +1,28 @@
-//! SAVE, BGSAVE and LASTSAVE. `core/persistence` writes the file.
+//! SAVE, BGSAVE, LASTSAVE and BGREWRITEAOF. `core/persistence` writes the files.
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use crate::core::persistence::{Refused, Then, save_in_background};
+use crate::core::persistence::{Refused, Then, append, save_in_background};
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&BGSAVE, &LASTSAVE, &SAVE]);
+pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&BGREWRITEAOF, &BGSAVE, &LASTSAVE, &SAVE]);
 
 const ABOUT: Doc = Doc { group: Group::Server, since: "1.0.0", ..Doc::NEW };
 const FLAGS: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING);
+
+const BGREWRITEAOF: ServerCommand = ServerCommand {
+    name: "BGREWRITEAOF",
+    arity: Arity::Exactly(1),
+    flags: FLAGS,
+    doc: Doc {
+        summary: "Has the append-only file begin anew, from the data as it is now.",
+        complexity: "O(1)",
+        ..ABOUT
+    },
+    run: ServerRun::Anywhere(bgrewriteaof),
+    ..ROW
+};
 
 const BGSAVE: ServerCommand = ServerCommand {
     name: "BGSAVE",
@@ -70,6 +83,19 @@ fn bgsave(call: &mut ServerCall<'_>) -> Done {
         }
         Err(refused) => Err(text_of(refused)),
     }
+}
+
+/// A thread does it. Unlike in Redis it need not wait for a snapshot that is being written.
+fn bgrewriteaof(call: &mut ServerCall<'_>) -> Done {
+    if append::start(call.server).is_err() {
+        return Err(error::unspecified());
+    }
+    if !call.server.append.order_rewrite() {
+        return Err(error::rewrite_in_progress());
+    }
+    call.server.log.notice("Background append only file rewriting started");
+    call.reply.simple("Background append only file rewriting started");
+    Ok(())
 }
 
 /// Answers when the file is written. Redis serves nobody meanwhile; here only this client waits.

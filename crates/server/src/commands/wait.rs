@@ -1,9 +1,11 @@
-//! WAIT and WAITAOF: wait until replicas, or the append-only file, have what this client wrote. Sardine has
-//! neither yet, so the number of replicas that have it is 0. A client that asks for more waits until its time
+//! WAIT and WAITAOF: wait until replicas, or the append-only file, have what this client wrote. There are no
+//! replicas yet, so the number of those that have it is 0: a client that asks for more waits until its time
 //! is over, as with a primary that has lost its replicas.
 use crate::core::blocking::deadline_if_any;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
+use crate::core::session::Local;
+use crate::state::append_only::Phase;
 use base::text::parse_i64;
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 
@@ -58,8 +60,8 @@ fn wait(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// WAITAOF: answers how many local files and how many replicas' files have this client's writes. To ask for
-/// the local file is an error while there is none.
+/// WAITAOF: answers how many local files and how many replicas' files have this client's writes on the disk.
+/// To ask for the local file is an error while there is none.
 fn waitaof(call: &mut ServerCall<'_>) -> Done {
     let local = parse_i64(call.args.at(1)).ok_or_else(Error::not_an_integer)?;
     if !(0..=1).contains(&local) {
@@ -67,18 +69,31 @@ fn waitaof(call: &mut ServerCall<'_>) -> Done {
     }
     let wanted = parse_i64(call.args.at(2)).filter(|n| *n >= 0).ok_or_else(Error::not_positive)?;
     let until = deadline_if_any(call.args.at(3), call.server.clock.steady_up())?;
-    if local == 1 {
+    let append = &call.server.append;
+    let is_on = append.is_wanted();
+    if local == 1 && !is_on {
         return Err(error::no_append_only_file());
     }
-    let answer = |reply: &mut resp::Reply| {
+    let number = call.session.records_end;
+    // While the file begins, its snapshot is not there yet: then nothing is on the disk.
+    let has_it = is_on && append.phase() == Phase::On && append.synced() >= number;
+    let answer = |reply: &mut resp::Reply, local: bool| {
         reply.array(2);
-        reply.int(0);
+        reply.int(i64::from(local));
         reply.int(0);
     };
-    if wanted == 0 {
-        answer(call.reply);
-    } else {
-        call.wait(until, answer);
+    if wanted == 0 && (local == 0 || has_it) {
+        answer(call.reply, has_it);
+        return Ok(());
+    }
+    call.wait(until, |reply| answer(reply, has_it));
+    if is_on
+        && !has_it
+        && let Some(waiting) = &mut call.session.waiting
+    {
+        let mut reply = resp::Reply::new(call.reply.protocol);
+        answer(&mut reply, true);
+        waiting.local = Some(Local { number, reply: reply.out, is_all: wanted == 0 });
     }
     Ok(())
 }

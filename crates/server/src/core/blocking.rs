@@ -34,7 +34,7 @@ impl ServerCall<'_> {
     }
 
     fn begin_to_wait(&mut self, ticket: Ticket, until: Option<Millis>, late_reply: Option<Vec<u8>>) {
-        let waiting = Waiting { until, late_reply, is_mute: false, waiter: None };
+        let waiting = Waiting { until, late_reply, is_mute: false, waiter: None, local: None };
         *self.session.record.waiting() = Some(ticket);
         self.session.waiting = Some(Box::new(waiting));
         self.session.after = After::Wait;

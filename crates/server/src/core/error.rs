@@ -359,6 +359,15 @@ pub(crate) fn timeout_out_of_range() -> Error {
     Error::custom("ERR timeout is out of range")
 }
 
+/// `why` is the system's reason.
+pub(crate) fn unwritten(why: &str) -> Vec<u8> {
+    format!("MISCONF Errors writing to the AOF file: {why}").into_bytes()
+}
+
+pub(crate) fn rewrite_in_progress() -> Error {
+    Error::custom("ERR Background append only file rewriting already in progress")
+}
+
 pub(crate) fn no_append_only_file() -> Error {
     Error::custom("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
 }
@@ -437,6 +446,10 @@ pub(crate) fn unspecified() -> Error {
 
 pub(crate) fn reload_option() -> Error {
     Error::custom("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
+}
+
+pub(crate) fn load_append_only_failed() -> Error {
+    Error::custom("ERR Error trying to load the AOF files, check server logs.")
 }
 
 pub(crate) fn reload_failed() -> Error {

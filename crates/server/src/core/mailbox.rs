@@ -52,6 +52,8 @@ pub(crate) enum Message {
     Served(u64, Vec<u8>),
     /// The waiting of the client with this id was ended.
     Unblocked(u64, Unblock),
+    /// A session that was lent has come back (`lent.rs`).
+    Returned,
 }
 
 impl Message {

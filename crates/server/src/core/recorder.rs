@@ -24,6 +24,8 @@ pub(crate) struct Recorder {
     is_on: Cell<bool>,
     /// A transaction is open: what its requests do gets one number when it ends.
     is_open: Cell<bool>,
+    /// The record that this worker wrote last, plus one.
+    end: Cell<u64>,
     notes: RefCell<Notes>,
 }
 
@@ -62,6 +64,12 @@ impl Recorder {
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.get()
+    }
+
+    /// The record that this worker wrote last, plus one: what a client has changed so far is below that.
+    #[inline]
+    pub(crate) fn end_of_records(&self) -> u64 {
+        self.end.get()
     }
 
     /// A command on this database is about to run; None where nobody reads.
@@ -151,7 +159,9 @@ impl Recorder {
             if records.capacity() == 0 {
                 records.reserve(*room);
             }
-            effects.group.finish(journal.take_number(), records);
+            let number = journal.take_number();
+            self.end.set(number + 1);
+            effects.group.finish(number, records);
         }
     }
 

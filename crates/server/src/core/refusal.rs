@@ -29,6 +29,8 @@ pub(crate) enum Refusal<'s> {
     Loading(&'s Row),
     /// The last snapshot has failed, and no more is written until one succeeds.
     Unsaved(&'s Row),
+    /// The append-only file cannot be written, for this reason.
+    Unwritten(&'s Row, String),
     /// An argument is longer than an element of a collection may be.
     TooLong(&'s Row),
 }
@@ -53,6 +55,7 @@ impl<'s> Refusal<'s> {
             | Refusal::OutOfMemory(row)
             | Refusal::Loading(row)
             | Refusal::Unsaved(row)
+            | Refusal::Unwritten(row, _)
             | Refusal::TooLong(row) => Some(row),
         }
     }
@@ -71,6 +74,7 @@ impl<'s> Refusal<'s> {
             Refusal::TooLong(_) => command::Error::element_too_long().text().into(),
             Refusal::Loading(_) => error::LOADING.to_vec(),
             Refusal::Unsaved(_) => error::UNSAVED.to_vec(),
+            Refusal::Unwritten(_, why) => error::unwritten(why),
             Refusal::OutOfMemory(_) => error::OUT_OF_MEMORY.to_vec(),
         }
     }

@@ -12,16 +12,18 @@ use crate::core::monitors::Monitors;
 use crate::core::registry::Registry;
 use crate::core::session::ClientRecord;
 use crate::state::acl::{Accounts, Rules};
+use crate::state::append_only::AppendOnly;
 use crate::state::background::Background;
 use crate::state::clock::{Clock, Moment};
-use crate::state::config::Config;
 use crate::state::config::notify::published;
+use crate::state::config::{AppendSync, Config};
 use crate::state::counters::AllCounters;
 use crate::state::defrag::DefragStats;
 use crate::state::expiry_watch::ExpiryWatch;
 use crate::state::gate::Gates;
 use crate::state::journal::Journal;
 use crate::state::latency::LatencyMonitor;
+use crate::state::lending::{Job, Lending};
 use crate::state::listening::Listening;
 use crate::state::log::{Log, Seldom};
 use crate::state::memory_pressure::MemoryPressure;
@@ -68,6 +70,8 @@ pub(crate) struct Server {
     pub(crate) latency: LatencyMonitor,
     /// The clients that watch with MONITOR.
     pub(crate) monitors: Monitors,
+    /// Takes requests that take long, with their sessions.
+    pub(crate) lending: Lending<Job>,
     /// Takes what is to be freed, and work on memory that is not urgent.
     pub(crate) background: Background,
     pub(crate) stats: Stats,
@@ -77,6 +81,8 @@ pub(crate) struct Server {
     pub(crate) output_bytes_max: AtomicU64,
     /// For how long memory was over `maxmemory`, and how much workers are freeing.
     pub(crate) pressure: MemoryPressure,
+    /// The append-only file: whether there is one, and how far it is on the disk.
+    pub(crate) append: Arc<AppendOnly>,
     /// The dump file: whether it is being loaded, and when it was written.
     pub(crate) persistence: Persistence,
     /// What active defragmentation has done.
@@ -170,6 +176,8 @@ pub(crate) struct Stats {
     pub(crate) attack_logged_s: AtomicI64,
     /// Closed by `maxmemory-clients`.
     pub(crate) clients_evicted: AtomicU64,
+    /// Requests that ran on other threads.
+    pub(crate) requests_lent: AtomicU64,
     /// Filled in by the first worker ten times a second.
     pub(crate) ops_per_second: AtomicU64,
     pub(crate) input_bytes_per_second: AtomicU64,
@@ -192,6 +200,7 @@ impl Stats {
             &self.output_limit_disconnections,
             &self.query_limit_disconnections,
             &self.clients_evicted,
+            &self.requests_lent,
         ];
         counters.iter().for_each(|c| c.store(0, Ordering::Relaxed));
     }
@@ -231,6 +240,7 @@ impl Server {
         self.in_force.version.fetch_add(1, Ordering::Release);
         drop(writer);
         self.refuse_writes_if_unsaved();
+        self.obey_append_settings();
         // Sleeping workers may have planned their sleep by the old settings.
         self.mailboxes.iter().for_each(Mailbox::wake);
         Ok(())
@@ -297,6 +307,14 @@ impl Server {
         let has_failed = self.persistence.saves.has_failed.load(Ordering::Relaxed);
         let refuses = has_failed && snapshots.stops_writes && !snapshots.points().is_empty();
         self.persistence.refuse(UNSAVED, refuses);
+    }
+
+    /// Writes the append-only file as the settings say, or begins to, or ends.
+    fn obey_append_settings(&self) {
+        let settings = &self.config().append;
+        self.append.obey(settings);
+        self.journal.be_urgent(settings.sync == AppendSync::Always);
+        self.append.want(settings.is_wanted);
     }
 
     /// Ends the server: workers send what they still owe and return, and the process exits with

@@ -281,6 +281,8 @@ pub(crate) enum After {
     Retry,
     /// No request runs until this command is answered (`blocking.rs`).
     Wait,
+    /// No request runs until this one has: it runs on another thread, with the session (`lent.rs`).
+    Elsewhere,
     /// QUIT, a protocol error, CLIENT KILL of itself: close once the replies have left.
     Close,
     /// It is a browser and no client (`cross_protocol.rs`): close at once.
@@ -318,6 +320,8 @@ pub(crate) struct Session {
     pub(crate) reply_mode: ReplyMode,
     /// Whether keys that this client looks at count as used: CLIENT NO-TOUCH says no.
     pub(crate) leaves_trace: bool,
+    /// What it has changed is told by records of the journal below this number.
+    pub(crate) records_end: u64,
 }
 
 impl Session {
@@ -358,6 +362,35 @@ impl Session {
         self.modes.restrict(&user);
         self.user = user;
         is_known && !(hears_less && self.hears_too_much())
+    }
+
+    /// Takes the session away from its connection, to which it leaves what is needed to send the client what
+    /// it has not asked for.
+    pub(crate) fn lend(&mut self) -> Session {
+        let stays = Session {
+            record: Arc::clone(&self.record),
+            subscriptions: self.subscriptions.take(),
+            user: Arc::clone(&self.user),
+            after: After::Elsewhere,
+            queue: None,
+            watching: None,
+            waiting: None,
+            ..*self
+        };
+        std::mem::replace(self, stays)
+    }
+
+    /// Whether it is what [`Session::lend`] has left.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.after == After::Elsewhere
+    }
+
+    /// Puts back what [`Session::lend`] took away.
+    pub(crate) fn take_back(&mut self, lent: Session) {
+        let subscriptions = self.subscriptions.take();
+        // What ran before, in the same turn, may have been recorded after the session was lent.
+        let records_end = self.records_end.max(lent.records_end);
+        *self = Session { subscriptions, after: After::Next, records_end, ..lent };
     }
 
     /// Whether it listens to what its user may not.
@@ -403,6 +436,18 @@ pub(crate) struct Waiting {
     pub(crate) is_mute: bool,
     /// Its request in the queues of keys; None if it waits for no key.
     pub(crate) waiter: Option<Arc<Waiter>>,
+    /// What it waits for on the disk of this server.
+    pub(crate) local: Option<Local>,
+}
+
+/// WAITAOF waits until the disk has what its client wrote.
+pub(crate) struct Local {
+    /// All records of the journal below this number.
+    pub(crate) number: u64,
+    /// The reply that it has then.
+    pub(crate) reply: Vec<u8>,
+    /// It waits for nothing else.
+    pub(crate) is_all: bool,
 }
 
 /// What a waiting client is answered when CLIENT UNBLOCK ends its wait.

@@ -6,6 +6,5 @@
 pub(crate) mod background;
 pub(crate) mod crash;
 pub(crate) mod defrag;
-pub(crate) mod journal;
 pub(crate) mod restless;
 pub(crate) mod supervisor;

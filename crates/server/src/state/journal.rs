@@ -4,7 +4,7 @@
 //! a worker   takes a number while its shards are locked, and writes the record into a buffer of its own
 //!            (`core/recorder.rs`); at the end of its batch it publishes the buffer into its lane
 //! anybody    who removes keys by itself (expiry, eviction) writes into one more lane, at once
-//! a thread   (`service/journal.rs`) puts the records in order and hands them to the readers
+//! a thread   (`core/journal.rs`) puts the records in order and hands them to the readers
 //! ```
 //!
 //! Whether anybody reads changes only while all gates are held, so each worker looks once a batch. Readers
@@ -41,6 +41,8 @@ pub(crate) struct Journal {
     words: AtomicU8,
     delivery: Mutex<Delivery>,
     sleep: Sleep,
+    /// Somebody waits for what is read: the thread looks again at once.
+    is_urgent: AtomicBool,
     is_ending: AtomicBool,
     pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -93,6 +95,7 @@ impl Journal {
                 next_id: 0,
             }),
             sleep: Sleep::default(),
+            is_urgent: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
             thread: Mutex::default(),
         };
@@ -111,6 +114,11 @@ impl Journal {
     #[inline]
     pub(crate) fn take_number(&self) -> u64 {
         self.next.0.fetch_add(1, Relaxed)
+    }
+
+    /// All records that were written so far are below this number.
+    pub(crate) fn taken(&self) -> u64 {
+        self.next.0.load(Relaxed)
     }
 
     /// The number of the record that will be written next. With all gates held and nothing open it stands for
@@ -226,9 +234,21 @@ impl Journal {
         }
     }
 
+    /// Whether replies wait for what is read. Otherwise one wake-up is for many batches.
+    pub(crate) fn be_urgent(&self, is_urgent: bool) {
+        self.is_urgent.store(is_urgent, Relaxed);
+    }
+
+    /// Hands to the readers what has been published, and waits until each has made sure of it. With all gates
+    /// held that is everything.
+    pub(crate) fn settle(&self) {
+        self.turn();
+        self.delivery().readers.iter_mut().for_each(|reading| reading.reader.settle());
+    }
+
     /// Hands to the readers what has been published, as far as its turn has come. Returns whether there was
-    /// anything.
-    pub(crate) fn turn(&self) -> bool {
+    /// anything, and after how long a reader wants to be called again.
+    pub(crate) fn turn(&self) -> (bool, Option<Duration>) {
         let mut delivery = self.delivery();
         let Delivery { merge, readers, .. } = &mut *delivery;
         let before = merge.next();
@@ -243,30 +263,33 @@ impl Journal {
                 reading.reader.take(record);
             }
         });
+        let due = readers.iter_mut().filter_map(|reading| reading.reader.pause()).min();
         if merge.next() == before {
-            return false;
+            return (false, due);
         }
-        readers.iter_mut().for_each(|reading| reading.reader.pause());
         let left = self.waiting_bytes.fetch_sub(bytes, Relaxed) - bytes;
         if left <= BEHIND_BYTES / 2 && self.is_behind() {
             self.is_behind.store(false, Relaxed);
         }
-        true
+        (true, due)
     }
 
     /// What the thread does until the server ends.
     pub(crate) fn work(&self) {
         while !self.is_ending.load(Acquire) {
-            let had_something = self.turn();
-            self.rest(had_something);
+            let (had_something, due) = self.turn();
+            self.rest(had_something, due);
         }
         self.turn();
     }
 
-    /// Waits: for a moment if something has come, else until something does.
-    fn rest(&self, had_something: bool) {
+    /// Waits: for a moment if something has come, else until something does, or a reader is due.
+    fn rest(&self, had_something: bool, due: Option<Duration>) {
         let lock = self.sleep.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if had_something {
+            if self.is_urgent.load(Relaxed) {
+                return;
+            }
             if self.waiting_bytes() < MUCH_BYTES && !self.is_ending.load(Acquire) {
                 drop(self.sleep.woken.wait_timeout(lock, PAUSE));
             }
@@ -276,7 +299,10 @@ impl Journal {
         std::sync::atomic::fence(SeqCst);
         let is_quiet = self.lanes.iter().all(|lane| lane.lock().is_empty());
         if is_quiet && !self.is_ending.load(Acquire) && self.sleep.is_asleep.load(Relaxed) {
-            drop(self.sleep.woken.wait(lock));
+            match due {
+                Some(due) => drop(self.sleep.woken.wait_timeout(lock, due)),
+                None => drop(self.sleep.woken.wait(lock)),
+            }
         }
         self.sleep.is_asleep.store(false, Relaxed);
     }

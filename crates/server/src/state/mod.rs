@@ -13,11 +13,13 @@
 //!   the `reason` of an error, the `start_error` that keeps it from starting.
 //! * Who listens to which channel: `pubsub`; who watches which key: `watched`.
 //! * The `journal`: what writes have come to, and who reads it.
+//! * What workers lend to other threads: `lending`.
 //! * The `replication` id, and the `restless` mode of tests.
 /// The version of Redis whose behaviour clients can count on: they choose what to send by it.
 pub(crate) const REDIS_VERSION: &str = "8.0.2";
 
 pub(crate) mod acl;
+pub(crate) mod append_only;
 pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod config;
@@ -28,6 +30,7 @@ pub(crate) mod gate;
 pub(crate) mod histogram;
 pub(crate) mod journal;
 pub(crate) mod latency;
+pub(crate) mod lending;
 pub(crate) mod listening;
 pub(crate) mod log;
 pub(crate) mod memory_pressure;

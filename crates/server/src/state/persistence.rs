@@ -14,10 +14,12 @@ pub(crate) const NOTHING: u8 = 0;
 pub(crate) const LOADING: u8 = 1;
 /// The last snapshot in the background has failed: writes are refused.
 pub(crate) const UNSAVED: u8 = 2;
+/// The append-only file cannot be written: so are writes then.
+pub(crate) const UNWRITTEN: u8 = 4;
 
 /// All of it; one for a server.
 pub(crate) struct Persistence {
-    /// What keeps requests from running, [`LOADING`] and [`UNSAVED`] together: workers look at it at every
+    /// What keeps requests from running, as a bit for each reason: workers look at it at every
     /// turn of a connection.
     refusing: AtomicU8,
     pub(crate) loading: Loading,
@@ -173,14 +175,7 @@ impl Saves {
         if running.is_some() {
             return None;
         }
-        let save = Save {
-            began: now,
-            copied_before: pack::counted::copied_bytes(),
-            keys,
-            written: AtomicU64::new(0),
-            is_given_up: AtomicBool::new(false),
-        };
-        Some(Arc::clone(running.insert(Arc::new(save))))
+        Some(Arc::clone(running.insert(Arc::new(Save::new(now, keys)))))
     }
 
     /// The one that is being written has ended.
@@ -193,7 +188,7 @@ impl Saves {
     /// Asks the one that is being written to stop.
     pub(crate) fn give_up(&self) {
         if let Some(save) = self.running() {
-            save.is_given_up.store(true, Relaxed);
+            save.give_up();
         }
     }
 
@@ -207,6 +202,22 @@ impl Saves {
 }
 
 impl Save {
+    /// The data was frozen, with so many keys.
+    pub(crate) fn new(now: Millis, keys: u64) -> Save {
+        Save {
+            began: now,
+            copied_before: pack::counted::copied_bytes(),
+            keys,
+            written: AtomicU64::new(0),
+            is_given_up: AtomicBool::new(false),
+        }
+    }
+
+    /// Nobody wants it any more.
+    pub(crate) fn give_up(&self) {
+        self.is_given_up.store(true, Relaxed);
+    }
+
     /// Whether nobody wants it any more.
     pub(crate) fn is_given_up(&self) -> bool {
         self.is_given_up.load(Relaxed)

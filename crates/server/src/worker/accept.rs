@@ -205,11 +205,15 @@ impl Worker<'_> {
         self.cron.forget(id);
         if let Some(waiting) = &connection.session.waiting {
             self.waits.remove(id, waiting);
+            self.held.remove(id, waiting);
         }
         let record = &connection.session.record;
         record.note_query_buffer(QueryBuffer::default(), self.executor.counters());
         record.note_output_buffer(0, self.executor.counters());
         record.note_tls(0, self.executor.counters());
+        if connection.session.is_lent() {
+            return self.disconnected.await_return(connection);
+        }
         self.keep_last_requests(connection);
     }
 
@@ -250,6 +254,7 @@ fn session(conn: ConnId, record: Arc<ClientRecord>, users: &Users) -> Session {
         waiting: None,
         reply_mode: ReplyMode::default(),
         leaves_trace: true,
+        records_end: 0,
     }
 }
 

@@ -93,6 +93,19 @@ impl Worker<'_> {
         }
     }
 
+    /// The disk has what this connection's client wrote: its WAITAOF is answered, or will be when its time is
+    /// over, where it waits for replicas too.
+    pub(super) fn end_wait_for_disk(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        let Some(waiting) = &mut connection.session.waiting else { return };
+        let Some(local) = waiting.local.take() else { return };
+        if !local.is_all {
+            waiting.late_reply = Some(local.reply);
+        } else if connection.session.record.end_waiting() {
+            self.end_wait(id, Ending::Served(&local.reply));
+        }
+    }
+
     /// Answers the command that waited, and lets its client go on.
     fn end_wait(&mut self, id: ConnId, how: Ending<'_>) {
         let Some(connection) = self.table.at(id) else { return };
@@ -103,6 +116,12 @@ impl Worker<'_> {
             self.server.key_events.waiters.remove(&self.server.keyspace, waiter);
         }
         self.waits.remove(id, &waiting);
+        self.held.remove(id, &waiting);
+        if self.server.journal.is_on() {
+            // Whoever has served it did so by a record that was taken before.
+            self.hold(id, self.server.journal.taken());
+        }
+        let Some(connection) = self.table.at(id) else { return };
         self.reply.protocol = connection.protocol;
         // The bound that was left from before is another client's.
         self.reply.bound(usize::MAX);

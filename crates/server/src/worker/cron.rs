@@ -14,7 +14,7 @@ use super::spare_processor::SpareProcessor;
 use super::table::Flow;
 use crate::core::dispatch::Look;
 use crate::core::output_bound::output_bytes_max;
-use crate::core::persistence::save_if_due;
+use crate::core::persistence::{append, save_if_due};
 use crate::core::server::Server;
 use crate::core::session::ClientRecord;
 use crate::state::latency::EXPIRE_CYCLE;
@@ -56,7 +56,7 @@ impl Worker<'_> {
         let now = self.executor.moment();
         let measured = steady.into_iter().flatten().min().map(|due| now.wall_at(due));
         let is_mine = self.server.expiry_watch.offer(self.index, self.expire_due);
-        let expire = self.expire_due.filter(|_| is_mine && self.server.expires.load(Relaxed));
+        let expire = self.expire_due.filter(|_| is_mine && self.may_expire());
         [measured, expire].into_iter().flatten().min()
     }
 
@@ -83,6 +83,7 @@ impl Worker<'_> {
                 self.server.output_bytes_max.store(output_bytes_max(), Relaxed);
             }
             save_if_due(self.server, self.executor.config(), self.executor.now());
+            append::rewrite_if_due(self.server, self.executor.config());
             self.executor.tend_uses();
             if self.executor.config().maxmemory_bytes > 0 {
                 self.server.pressure.note_holes();
@@ -102,13 +103,19 @@ impl Worker<'_> {
         self.close_idle(now, elapsed_ms);
     }
 
+    /// Whether keys past their deadline are removed. While an append-only file is loaded it says itself when
+    /// they went.
+    fn may_expire(&self) -> bool {
+        self.server.expires.load(Relaxed) && !self.server.persistence.is_loading()
+    }
+
     /// Removes some keys past their deadline, whichever worker's commands set it; the others go at the next
     /// turns, so that clients do not wait.
     pub(super) fn expire(&mut self) {
         let keyspace = &self.server.keyspace;
         let now = self.executor.now();
         self.expire_due = keyspace.soonest_due();
-        if self.expire_due.is_none_or(|due| due > now) || !self.server.expires.load(Relaxed) {
+        if self.expire_due.is_none_or(|due| due > now) || !self.may_expire() {
             return;
         }
         self.executor.begin();

@@ -20,8 +20,9 @@ use crate::core::dispatch::Request;
 use crate::core::modes::Modes;
 use crate::core::session::After;
 use command::Flags;
+use net::ConnId;
 use resp::Parser;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// How many bytes Redis reads from a client at a time.
@@ -31,11 +32,27 @@ const TURNS_IN_A_ROW: usize = 4;
 
 /// Connections that are gone, each with the requests that it had sent. The first has the next turn.
 #[derive(Default)]
-pub(super) struct Disconnected(VecDeque<Box<Connection>>);
+pub(super) struct Disconnected {
+    turns: VecDeque<Box<Connection>>,
+    /// Those whose session is lent (`lent`). Its return ends what is known of them, or is followed by their
+    /// turn.
+    lent: BTreeMap<ConnId, Box<Connection>>,
+}
 
 impl Disconnected {
+    /// Whether none of them wants a turn.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.turns.is_empty()
+    }
+
+    /// Keeps a connection until its session comes back.
+    pub(super) fn await_return(&mut self, connection: Box<Connection>) {
+        self.lent.insert(connection.id, connection);
+    }
+
+    /// The connection whose session has come back.
+    pub(super) fn take_awaiting(&mut self, id: ConnId) -> Option<Box<Connection>> {
+        self.lent.remove(&id)
     }
 }
 
@@ -56,15 +73,15 @@ impl Worker<'_> {
         connection.input.truncate(READ_BYTES);
         // The old parser may have read beyond that, in a request that was not complete.
         connection.parser = Parser::new();
-        self.disconnected.0.push_back(connection);
+        self.disconnected.turns.push_back(connection);
     }
 
     /// Gives some disconnected clients a turn, between two batches.
     pub(super) fn run_last_requests(&mut self) {
-        for _ in 0..self.disconnected.0.len().min(TURNS_IN_A_ROW) {
-            let Some(mut connection) = self.disconnected.0.pop_front() else { return };
+        for _ in 0..self.disconnected.turns.len().min(TURNS_IN_A_ROW) {
+            let Some(mut connection) = self.disconnected.turns.pop_front() else { return };
             match self.run_disconnected(&mut connection) {
-                Progress::Later => self.disconnected.0.push_back(connection),
+                Progress::Later => self.disconnected.turns.push_back(connection),
                 Progress::Done => self.deregister(&mut connection),
             }
         }
@@ -79,6 +96,7 @@ impl Worker<'_> {
         debug_assert!(self.batch.turns.is_empty(), "its room is free");
         let mut turn = Turn::of_input(connection.id);
         self.executor.counters().serving.store(connection.session.record.id, Relaxed);
+        self.executor.keep_sessions(true);
         self.executor.begin();
         self.executor.start_turn(&mut connection.session, connection.input.len());
         let progress = loop {
@@ -94,6 +112,7 @@ impl Worker<'_> {
             }
         };
         self.executor.end();
+        self.executor.keep_sessions(false);
         self.batch.keep_requests(&turn, connection);
         self.batch.clear();
         self.reply.cut(0);
@@ -135,7 +154,7 @@ impl Worker<'_> {
                     *is_retrying = true;
                     return (index, Some(Progress::Later));
                 }
-                After::Wait | After::Close | After::Abort | After::Overflow => {
+                After::Wait | After::Elsewhere | After::Close | After::Abort | After::Overflow => {
                     return (index + 1, Some(Progress::Done));
                 }
             }

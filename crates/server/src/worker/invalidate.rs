@@ -50,7 +50,9 @@ impl Worker<'_> {
 
     /// Tells a client of this worker what each of these others track.
     fn invalidate_target(&mut self, target: u64, keys: &Arc<[u8]>, clients: &[u64]) {
-        if self.ids.contains_key(&target) {
+        // One that was killed is no client any more, though its connection may not have ended yet.
+        let is_client = self.server.clients().contains_key(&target);
+        if is_client && self.ids.contains_key(&target) {
             return clients.iter().for_each(|_| self.invalidate_instead(target, keys));
         }
         // It is another's, or has gone. The workers of those who track find out.

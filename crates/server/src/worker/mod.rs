@@ -13,8 +13,9 @@
 //! it, `table` has its state, `batch` receives and parses, `input` holds what has arrived and not run,
 //! `pieces` writes long replies, `push` and `invalidate` send what a client did not ask for, `slow_readers`
 //! and `output` deal with clients that do not read, `park`, `block` and `receive_while_waiting` with requests
-//! that have to wait, `disconnected` with the requests that a client had sent before its connection broke.
-//! Beside requests, `cron` does what is due ten times a second, with `peaks`, `spare_processor` and
+//! that have to wait, `held` with replies that wait for the disk, `lent` with requests that run on other
+//! threads, `disconnected` with the requests that a client had sent before its connection broke. Beside
+//! requests, `cron` does what is due ten times a second, with `peaks`, `spare_processor` and
 //! `client_eviction`.
 mod accept;
 mod batch;
@@ -22,8 +23,10 @@ mod block;
 mod client_eviction;
 mod cron;
 mod disconnected;
+mod held;
 mod input;
 mod invalidate;
+mod lent;
 mod output;
 mod park;
 mod peaks;
@@ -35,10 +38,11 @@ mod spare_processor;
 mod table;
 
 use crate::core::dispatch::{Executor, Look, Request};
+use crate::core::lent::Returned;
 use crate::core::mailbox::{Mailbox, Message};
 use crate::core::modes::Modes;
 use crate::core::server::Server;
-use crate::core::session::{After, ClientRecord, QueryBuffer};
+use crate::core::session::{After, ClientRecord, QueryBuffer, Session};
 use crate::core::subscriptions::Subscriptions;
 use crate::state::clock::{Clock, Stopwatch};
 use crate::state::counters::Counters;
@@ -47,9 +51,11 @@ use batch::{Batch, Parsed, Rest, Turn};
 use block::Waits;
 use cron::Cron;
 use disconnected::Disconnected;
+use held::Held;
 use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
 use park::Parked;
-use resp::{Limits, Reply};
+use pieces::Unfinished;
+use resp::{Args, Limits, Reply};
 use std::collections::BTreeMap;
 use std::hint::cold_path;
 use std::sync::Arc;
@@ -99,6 +105,10 @@ pub(crate) struct Worker<'s> {
     waits: Waits,
     /// Connections that are gone and have sent requests that are still to run.
     disconnected: Disconnected,
+    /// Connections to which nothing is sent before the disk has what they wrote.
+    held: Held,
+    /// Sessions that were lent come back through it.
+    returned: Returned,
     /// Replies to the connection that is served; empty between two of them.
     reply: Reply,
     /// What is pushed to a connection; empty between two of them.
@@ -138,6 +148,8 @@ impl<'s> Worker<'s> {
             parked: Parked::default(),
             waits: Waits::default(),
             disconnected: Disconnected::default(),
+            held: Held::default(),
+            returned: Returned::default(),
             reply: Reply::new(resp::Protocol::Resp2),
             push_room: Vec::new(),
             mail: Vec::new(),
@@ -184,7 +196,7 @@ impl<'s> Worker<'s> {
     /// How long to sleep. This is computed from the time at which the turn began, so what has become due
     /// during the turn ends the sleep at once.
     fn wait(&mut self) -> Wait {
-        if self.mailbox.has_mail() || !self.leaving.is_empty() {
+        if self.mailbox.has_mail() || !self.leaving.is_empty() || self.may_let_go() {
             return Wait::Not;
         }
         if std::mem::take(&mut self.is_retrying) {
@@ -203,6 +215,7 @@ impl<'s> Worker<'s> {
             cold_path();
             self.note_waiting();
         }
+        self.let_go();
         self.look_at_sent();
         self.relieve_clients();
         self.take_up_all();
@@ -249,6 +262,7 @@ impl<'s> Worker<'s> {
                 Message::Killed(client) => self.close_killed(client),
                 Message::Served(client, reply) => self.answer_waiting(client, &reply),
                 Message::Unblocked(client, how) => self.unblock(client, how),
+                Message::Returned => self.take_back_all(),
                 Message::Published(first) => {
                     let mut run_bytes = first.bytes();
                     let mut run = vec![first];
@@ -290,6 +304,12 @@ impl<'s> Worker<'s> {
             }
             // It is read from again when what has arrived before has run.
             Flow::Busy | Flow::Writing => return self.engine.pause(id),
+            Flow::Lent => {
+                if self.receive_while_waiting(id) {
+                    self.end_while_waiting(id);
+                }
+                return;
+            }
             Flow::Paused if connection.unfinished.is_some() => {
                 if self.receive_while_waiting(id) {
                     self.end_while_waiting(id);
@@ -421,13 +441,17 @@ impl<'s> Worker<'s> {
         self.executor.counters().serving.store(connection.session.record.id, Relaxed);
         self.reply.protocol = connection.protocol;
         let request_bytes = self.batch.bytes(turn, &connection.input).len();
+        let records_end = self.executor.end_of_records();
         self.executor.start_turn(&mut connection.session, request_bytes);
-        self.execute(turn);
+        self.execute(turn, records_end);
         while matches!(turn.rest, Rest::Unparsed) && self.may_go_on(turn) {
             cold_path();
             self.parse(turn);
             self.prefetch(turn.requests.start);
-            self.execute(turn);
+            self.execute(turn, records_end);
+        }
+        if self.executor.end_of_records() != records_end {
+            self.hold(turn.id, self.executor.end_of_records());
         }
         if self.reply.is_full() {
             return self.close_for_its_reply(turn.id);
@@ -464,14 +488,15 @@ impl<'s> Worker<'s> {
 
     /// Executes what is parsed, up to a request that has to wait, the end of the connection, or the end of
     /// its turn.
-    fn execute(&mut self, turn: &mut Turn) {
-        let executed = self.execute_some(turn);
+    fn execute(&mut self, turn: &mut Turn, records_end: u64) {
+        let executed = self.execute_some(turn, records_end);
         self.batch.advance(turn, executed);
     }
 
-    /// Executes requests without marking them as run in the turn. Returns how many have run.
-    fn execute_some(&mut self, turn: &Turn) -> usize {
-        let Worker { table, batch, executor, reply, engine, server, is_retrying, .. } = self;
+    /// Executes requests without marking them as run in the turn. `records_end` is where the worker's records
+    /// ended before it. Returns how many have run.
+    fn execute_some(&mut self, turn: &Turn, records_end: u64) -> usize {
+        let Worker { table, batch, executor, reply, engine, server, is_retrying, returned, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.input);
         let mut first_span = turn.first_span;
@@ -490,35 +515,23 @@ impl<'s> Worker<'s> {
                 return index;
             }
             let call = executor.execute(&mut connection.session, &request, reply);
-            match connection.session.after {
-                After::Next => {}
-                After::Yield => {
-                    cold_path();
-                    connection.session.after = After::Next;
-                    let place = (&mut connection.unfinished, &mut connection.flow);
-                    pieces::begin(place, reply, request.args, call);
-                    return index + 1;
-                }
-                After::Retry => {
-                    cold_path();
-                    connection.session.after = After::Next;
-                    *is_retrying = true;
-                    return index;
-                }
-                After::Wait => {
-                    cold_path();
-                    connection.flow = Flow::Parked;
-                    return index + 1;
-                }
-                After::Close => {
-                    cold_path();
-                    return index + 1;
-                }
-                After::Abort | After::Overflow => {
-                    cold_path();
-                    reply.cut(0);
-                    return index + 1;
-                }
+            if connection.session.after != After::Next {
+                cold_path();
+                let Connection { session, unfinished, flow, .. } = connection;
+                let has_run = match session.after {
+                    After::Elsewhere => {
+                        let bare = (&mut *session, &mut *unfinished, &mut *flow);
+                        pieces::begin_elsewhere(
+                            (server, executor, returned),
+                            bare,
+                            (reply, request.args, call.0),
+                        );
+                        true
+                    }
+                    _ => end_turn((session, unfinished, flow), reply, request.args, call),
+                };
+                *is_retrying |= !has_run;
+                return index + usize::from(has_run);
             }
             if reply.is_due() {
                 cold_path();
@@ -526,12 +539,10 @@ impl<'s> Worker<'s> {
                 if pieces::begin(place, reply, request.args, call) || reply.is_full() {
                     return index + 1;
                 }
-                slow_readers::count_sent(&connection.session.record, executor.counters(), reply.out.len());
+                let written = (records_end, executor.end_of_records());
+                held::keep_back_early((&mut **engine, server), turn.id, written);
                 let unsent_bytes =
-                    slow_readers::send_early(&mut **engine, executor.output_bound(), turn.id, reply);
-                executor.lap();
-                let (bound, record) = (executor.output_bound(), &connection.session.record);
-                reply.bound((bound.least(server, record).0 as usize).saturating_sub(unsent_bytes));
+                    slow_readers::send_early((&mut **engine, server), executor, connection, reply);
                 if unsent_bytes > connection.allowance_bytes {
                     return index + 1;
                 }
@@ -576,6 +587,12 @@ impl<'s> Worker<'s> {
                 cold_path();
                 self.park(turn.id);
             }
+            Flow::Lent => {
+                cold_path();
+                if !connection.has_ended {
+                    self.engine.resume(turn.id);
+                }
+            }
             // A paused client goes on when it has read its replies.
             _ => {}
         }
@@ -609,6 +626,7 @@ impl<'s> Worker<'s> {
             if self.engine.poll(Wait::at_most(WIND_UP / 20), &mut events).is_err() {
                 return;
             }
+            self.let_go();
             for event in events.drain(..) {
                 if let Event::Gone(id) = event {
                     self.forget(id);
@@ -616,6 +634,31 @@ impl<'s> Worker<'s> {
             }
         }
     }
+}
+
+/// No other request of the connection runs behind this one, for now. Returns whether it has run itself:
+/// otherwise it is tried again.
+#[cold]
+fn end_turn(
+    (session, unfinished, flow): (&mut Session, &mut Option<Box<Unfinished>>, &mut Flow),
+    reply: &mut Reply,
+    args: Args<'_>,
+    call: (u64, usize),
+) -> bool {
+    match session.after {
+        After::Yield => {
+            session.after = After::Next;
+            pieces::begin((unfinished, flow), reply, args, call);
+        }
+        After::Retry => {
+            session.after = After::Next;
+            return false;
+        }
+        After::Wait => *flow = Flow::Parked,
+        After::Abort | After::Overflow => reply.cut(0),
+        After::Next | After::Elsewhere | After::Close => {}
+    }
+    true
 }
 
 /// All that was parsed has run: keeps the beginning of a request, or answers bytes that are none.

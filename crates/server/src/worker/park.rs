@@ -49,7 +49,7 @@ impl Worker<'_> {
             self.waits.add(id, waiting);
             let bytes = waiting.waiter.as_ref().map_or(0, |waiter| waiter.bytes());
             connection.session.record.note_waiter(bytes, self.executor.counters());
-            return;
+            return self.hold_command(id);
         }
         let Worker { parked, table, server, .. } = self;
         let is_parked = |id| table.at(id).is_some_and(|connection| connection.flow == Flow::Parked);

@@ -16,10 +16,14 @@
 use super::slow_readers::ALLOWANCE_BYTES;
 use super::table::Flow;
 use super::{Worker, note};
+use crate::core::dispatch::Executor;
+use crate::core::lent::{KeptRequest, Lent, Returned, lend};
 use crate::core::server::Server;
+use crate::core::session::Session;
 use net::ConnId;
-use resp::{Args, Enough, Remainder, Reply, Span};
+use resp::{Args, Enough, Remainder, Reply};
 use std::hint::cold_path;
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use store::Garbage;
 
@@ -36,9 +40,8 @@ pub(super) const PIECES_IN_A_ROW: usize = 4;
 /// A reply that is being written piece by piece, and the request that it answers.
 pub(super) struct Unfinished {
     remainder: Box<dyn Remainder>,
-    /// The request, for the logs.
-    request: Vec<u8>,
-    spans: Vec<Span>,
+    /// For the logs.
+    request: KeptRequest,
     /// What the command itself took, and what it and the pieces have taken by now.
     first_ticks: u64,
     ticks: u64,
@@ -52,20 +55,21 @@ pub(super) struct Unfinished {
 
 impl Unfinished {
     fn new(remainder: Box<dyn Remainder>, args: Args<'_>, ticks: u64, reply_bytes: usize) -> Unfinished {
-        let (mut request, mut spans) = (Vec::new(), Vec::new());
-        for arg in args.iter_from(0) {
-            spans.push(Span { start: request.len(), len: arg.len() });
-            request.extend_from_slice(arg);
-        }
-        let pushed = Vec::new();
-        let held_bytes = 0;
-        Unfinished { remainder, request, spans, first_ticks: ticks, ticks, reply_bytes, held_bytes, pushed }
+        let (request, pushed) = (KeptRequest::of(&args), Vec::new());
+        Unfinished { remainder, request, first_ticks: ticks, ticks, reply_bytes, held_bytes: 0, pushed }
     }
 
-    /// At least as many bytes as the request had when it arrived.
-    fn request_bytes(&self) -> usize {
-        const HEADER_BYTES_MAX: usize = 32;
-        self.request.len() + (self.spans.len() + 1) * HEADER_BYTES_MAX
+    /// A reply that is written elsewhere; its command has taken so many ticks here.
+    pub(super) fn to_come(ticks: u64) -> Unfinished {
+        let (remainder, request) = (Box::new(Nothing), KeptRequest::default());
+        let pushed = Vec::new();
+        Unfinished { remainder, request, first_ticks: ticks, ticks, reply_bytes: 0, held_bytes: 0, pushed }
+    }
+
+    /// That reply has come; it has taken so many ticks there.
+    pub(super) fn arrive(&mut self, request: KeptRequest, reply: Box<dyn Remainder>, ticks: u64) {
+        (self.request, self.remainder) = (request, reply);
+        self.ticks += ticks;
     }
 
     /// Keeps a push, which is sent after the reply.
@@ -86,9 +90,25 @@ impl Unfinished {
 
     /// Bytes of memory that it takes, without the value that it reads from as long as its key still has it.
     pub(super) fn bytes(&self) -> usize {
-        let spans_bytes = self.spans.capacity() * size_of::<Span>();
-        let own_bytes = size_of::<Unfinished>() + self.request.capacity() + spans_bytes;
+        let own_bytes = size_of::<Unfinished>() + self.request.room_bytes();
         own_bytes + self.remainder.bytes() + self.held_bytes + self.pushed.capacity()
+    }
+}
+
+/// Of a reply that is yet to come.
+struct Nothing;
+
+impl Remainder for Nothing {
+    fn write(&mut self, _: &mut Reply, _: Enough) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn burden_bytes(&self) -> u64 {
+        0
     }
 }
 
@@ -105,6 +125,22 @@ pub(super) fn begin(
     true
 }
 
+/// Lends the session of a connection, whose request has taken so many ticks here.
+pub(super) fn begin_elsewhere(
+    (server, executor, returned): (&Server, &mut Executor<'_>, &Returned),
+    (session, unfinished, flow): (&mut Session, &mut Option<Box<Unfinished>>, &mut Flow),
+    (before, args, ticks): (&Reply, Args<'_>, u64),
+) {
+    let errand = executor.take_errand();
+    let mut reply = Reply::new(before.protocol);
+    // What stands before it is owed to the client too.
+    reply.bound(before.spare_bytes());
+    *flow = Flow::Lent;
+    *unfinished = Some(Box::new(Unfinished::to_come(ticks)));
+    let lent = Lent::new(errand, session.lend(), KeptRequest::of(&args), reply);
+    lend(server, Box::new(lent), returned, executor.meter());
+}
+
 impl Worker<'_> {
     /// A connection's turn to be written to.
     #[cold]
@@ -115,7 +151,7 @@ impl Worker<'_> {
         if connection.session.record.is_killed.load(Acquire) {
             return;
         }
-        executor.start_turn(&mut connection.session, unfinished.request_bytes());
+        executor.start_turn(&mut connection.session, unfinished.request.wire_bytes());
         let record = &connection.session.record;
         let (bound, unsent_bytes) =
             (executor.output_bound().least(server, record).0, engine.unsent_bytes(id));
@@ -154,7 +190,7 @@ impl Worker<'_> {
         let Some(connection) = self.table.at(id) else { return };
         let Some(unfinished) = connection.unfinished.take() else { return };
         connection.flow = Flow::Busy;
-        let args = Args::new(&unfinished.request, &unfinished.spans);
+        let args = unfinished.request.args();
         let ticks = (unfinished.first_ticks, unfinished.ticks);
         self.executor.look_back(&connection.session, ticks, (args, unfinished.reply_bytes));
         self.reply.append(&unfinished.pushed);

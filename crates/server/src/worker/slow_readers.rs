@@ -18,8 +18,9 @@
 use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
 use super::{REPLY_BYTES_KEPT, Worker};
+use crate::core::dispatch::Executor;
 use crate::core::modes::Modes;
-use crate::core::output_bound::OutputBound;
+use crate::core::server::Server;
 use crate::core::session::ClientRecord;
 use crate::state::config::OutputLimit;
 use crate::state::counters::Counters;
@@ -107,7 +108,7 @@ impl Worker<'_> {
             // What a client that listens does not read is messages, which pausing would not stop.
             Flow::Open | Flow::Busy => !is_subscribed,
             Flow::Writing => true,
-            Flow::Paused | Flow::Parked | Flow::Closing => false,
+            Flow::Paused | Flow::Parked | Flow::Lent | Flow::Closing => false,
         };
         if may_pause && unsent_bytes > connection.allowance_bytes {
             self.pause(id, unsent_bytes);
@@ -203,18 +204,23 @@ pub(super) fn count_sent(record: &ClientRecord, counters: &Counters, bytes: usiz
     record.bytes_out.store(record.bytes_out.load(Relaxed) + bytes as u64, Relaxed);
 }
 
-/// Sends what a batch has replied so far. Where a setting bounds it, nothing leaves before all of the batch
-/// is known to fit.
+/// Sends what a batch has replied so far, and bounds what follows. Where a setting bounds it, nothing leaves
+/// before all of the batch is known to fit. Returns how many bytes are unsent.
 pub(super) fn send_early(
-    engine: &mut dyn Engine,
-    bound: OutputBound,
-    id: ConnId,
+    (engine, server): (&mut dyn Engine, &Server),
+    executor: &mut Executor<'_>,
+    connection: &Connection,
     reply: &mut Reply,
 ) -> usize {
-    match bound.is_set() {
-        true => engine.send(id, &mut reply.out),
-        false => engine.send_at_once(id, &mut reply.out),
-    }
+    let (bound, record) = (executor.output_bound(), &connection.session.record);
+    count_sent(record, executor.counters(), reply.out.len());
+    let unsent_bytes = match bound.is_set() {
+        true => engine.send(connection.id, &mut reply.out),
+        false => engine.send_at_once(connection.id, &mut reply.out),
+    };
+    executor.lap();
+    reply.bound((bound.least(server, record).0 as usize).saturating_sub(unsent_bytes));
+    unsent_bytes
 }
 
 /// Compares what a client is owed with the limits. It remembers since when the client is over the soft one.

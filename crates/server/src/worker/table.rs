@@ -57,6 +57,9 @@ pub(super) enum Flow {
     Paused,
     /// Its next request has to wait: what it sends is kept, nothing executed; see `park`.
     Parked,
+    /// Its session is lent, with a request that takes long: what it sends is kept, nothing executed; see
+    /// `lent`.
+    Lent,
     /// It is being closed; what still arrives is not looked at.
     Closing,
 }
@@ -65,7 +68,7 @@ impl Flow {
     /// Whether what has arrived behind the request that ran last has to wait.
     #[inline]
     pub(super) fn keeps_all(self) -> bool {
-        matches!(self, Flow::Parked | Flow::Writing)
+        matches!(self, Flow::Parked | Flow::Writing | Flow::Lent)
     }
 }
 

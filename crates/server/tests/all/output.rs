@@ -74,7 +74,7 @@ fn requests() -> Vec<Vec<u8>> {
         "SORT set BY nosort GET #",
         "SORT list ALPHA GET # GET #",
         "SORT small BY nosort GET m*",
-        "XREAD STREAMS stream 0",
+        "XREAD STREAMS stream stream 0 0",
         "XREADGROUP GROUP group consumer STREAMS stream >",
         "KEYS *",
         "SCAN 0 COUNT 1000000",

@@ -143,6 +143,11 @@ impl Uses {
         }
     }
 
+    /// No use is recorded.
+    pub(crate) fn keep_none(&self) {
+        self.is_kept.store(false, SeqCst);
+    }
+
     /// Times of use are asked for, and kept from `now` on if they were not before.
     fn ask(&self, now: Millis) {
         let began = &self.began_us[usize::from(UNKNOWN)];

@@ -63,6 +63,8 @@ pub(crate) struct Timer<'s> {
     pub(crate) now: Millis,
     /// The byte that a new entry gets to record its uses, where uses are tracked.
     pub(crate) birth: Option<u8>,
+    /// Whether new entries come in the order of their places.
+    pub(crate) is_in_order: bool,
     /// Of the database, made when a key first gets a deadline.
     pub(crate) wheel: &'s mut Option<Box<Wheel>>,
     pub(crate) volatile: &'s mut Volatile,
@@ -111,6 +113,10 @@ impl Notes<Value> for Timer<'_> {
 
     fn birth(&self) -> Option<u8> {
         self.birth
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.is_in_order
     }
 }
 

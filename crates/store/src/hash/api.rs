@@ -219,22 +219,22 @@ impl<'v> Hash<'v> {
 /// What an edit of a hash goes by.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'v> {
-    at: At<'v>,
-    limits: HashLimits,
+    pub(super) at: At<'v>,
+    pub(super) limits: HashLimits,
 }
 
 /// What is known of a hash beside its fields while it is edited.
 #[derive(Clone, Copy)]
 pub(crate) struct State {
     /// The name of a draft. A tree keeps its own, and this one then means nothing.
-    name: HashName,
+    pub(super) name: HashName,
     /// Whether some field had a deadline when the hash was opened.
     was_timed: bool,
 }
 
 /// A hash, to edit. Dropping it puts it back; an empty hash takes its key with it.
 pub struct HashMut<'v> {
-    edit: Edit<'v, HashTree>,
+    pub(super) edit: Edit<'v, HashTree>,
 }
 
 impl<'v> HashMut<'v> {

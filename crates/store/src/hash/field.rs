@@ -107,6 +107,11 @@ impl<'f> Kept<'f> {
         if meta & TIMED == 0 { Deadline::Never } else { Mark::read(inline).0 }
     }
 
+    /// Whether the value lies outside.
+    pub(crate) fn is_outside(&self) -> bool {
+        matches!(self.value, Item::Bytes(text) if text.len() > INLINE_BYTES_MAX)
+    }
+
     pub(crate) fn outside(&self) -> Option<Shared<Vec<u8>>> {
         match self.value {
             Item::Bytes(text) if text.len() > INLINE_BYTES_MAX => Some(Shared::new(text.to_vec())),

@@ -54,12 +54,12 @@ const DROPPED_BYTES_MAX: usize = 1 << 20;
 /// A hash outside its entry.
 #[derive(Clone)]
 pub(crate) struct HashTree {
-    map: Map<Vec<u8>, Fields>,
+    pub(super) map: Map<Vec<u8>, Fields>,
     /// The second map: integer fields with integer values and no deadline. None instead of an empty map.
-    ints: Option<Box<IntMap>>,
-    is_grown: bool,
+    pub(super) ints: Option<Box<IntMap>>,
+    pub(super) is_grown: bool,
     /// How long the text of all fields and values is together.
-    text_bytes: u64,
+    pub(super) text_bytes: u64,
     pub(crate) name: HashName,
     timed: Option<Box<Timed>>,
 }

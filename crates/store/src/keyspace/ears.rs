@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 /// What the keyspace knows of its listener.
 #[derive(Default)]
 pub(crate) struct Listening {
-    classes: AtomicU32,
+    pub(crate) classes: AtomicU32,
     /// Every change of every key is told.
     hears_changes: AtomicBool,
     /// Every key and field that goes by itself is told: somebody records changes.

@@ -10,8 +10,10 @@
 //! | `ears.rs` | whether anybody listens to a key |
 //! | `keys.rs` | the keys of a command that names several |
 //! | `view.rs` | what a command sees of the shards it holds |
+//! | `aside.rs` | some data as it was at one moment, for a command that reads it |
 //! | `whole.rs` | work on all keys: walks, counts, flushes |
 //! | `relocate.rs` | moving data out of sparse memory |
+pub(crate) mod aside;
 pub(crate) mod ears;
 #[cfg(test)]
 mod ears_tests;

@@ -105,9 +105,8 @@ pub(crate) fn kind(found: &Found<'_, Value>) -> Kind {
 }
 
 impl Shard {
-    /// The seed of the shard's random numbers is derived from the keyspace's secret seed, so clients cannot
-    /// predict them.
-    pub(crate) fn new(index: u32, seed: &Seed) -> Shard {
+    /// An empty shard. `seed` is that of its random numbers.
+    pub(crate) fn new(index: u32, seed: u64) -> Shard {
         Shard {
             first: Db::new(),
             index,
@@ -115,7 +114,7 @@ impl Shard {
             stats: ShardStats::default(),
             ears: Ears::default(),
             others: Vec::new(),
-            buffers: Buffers::new(seed.hash(&index.to_le_bytes()).0),
+            buffers: Buffers::new(seed),
         }
     }
 

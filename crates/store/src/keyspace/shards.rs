@@ -27,6 +27,7 @@ use crate::{Key, Settings, View};
 use base::Millis;
 use base::hash::{Hash, SHARD_BITS_MAX, Seed};
 use base::permutation::Permutation;
+use base::random::Random;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -37,6 +38,22 @@ pub struct KeyspaceOptions {
     pub shard_bits: u32,
     pub databases: u16,
     pub seed: Seed,
+}
+
+/// Where the seeds of the shards' random numbers come from.
+pub(crate) enum Draws<'d> {
+    /// Derived from this secret seed, so clients cannot predict them.
+    By(&'d Seed),
+    At(&'d mut Random),
+}
+
+impl Draws<'_> {
+    fn seed(&mut self, shard: u32) -> u64 {
+        match self {
+            Draws::By(seed) => seed.hash(&shard.to_le_bytes()).0,
+            Draws::At(random) => random.next_u64(),
+        }
+    }
 }
 
 /// A shard on cache lines of its own: two workers on neighbouring shards do not slow each other. Two lines,
@@ -74,20 +91,25 @@ impl Keyspace {
     /// A keyspace without keys. Its seed decides how names hash and what is drawn at random, so it is to be
     /// secret in a server.
     pub fn new(options: KeyspaceOptions) -> Keyspace {
-        assert!(options.shard_bits <= SHARD_BITS_MAX, "a shard's number takes at most 16 bits");
-        let shards = 1 << options.shard_bits;
         // Clients see random choices, so these come from a seed that tells nothing of the others.
         let draws = options.seed.derive("draws");
+        Keyspace::with(options.databases, options.shard_bits, Seeds::of(&options.seed), Draws::By(&draws))
+    }
+
+    /// The same with these seeds.
+    pub(crate) fn with(databases: u16, shard_bits: u32, seeds: Seeds, mut draws: Draws<'_>) -> Keyspace {
+        assert!(shard_bits <= SHARD_BITS_MAX, "a shard's number takes at most 16 bits");
+        let shards = 1 << shard_bits;
         Keyspace {
-            cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index, &draws)))).collect(),
+            cells: (0..shards).map(|index| Cell(Mutex::new(Shard::new(index, draws.seed(index))))).collect(),
             listening: Listening::default(),
             dues: (0..shards).map(|_| AtomicI64::new(NEVER_DUE)).collect(),
             soonest: AtomicI64::new(NEVER_DUE),
-            lengths: Lengths::new(shards as usize, options.databases),
+            lengths: Lengths::new(shards as usize, databases),
             uses: Uses::new(),
-            shard_bits: options.shard_bits,
-            databases: options.databases,
-            seeds: Seeds::of(&options.seed),
+            shard_bits,
+            databases,
+            seeds,
             is_expiry_resting: AtomicBool::new(false),
             expire_turn: AtomicUsize::new(0),
         }
@@ -192,6 +214,11 @@ impl Keyspace {
         debug_assert_eq!(hash, self.hash(key), "the hash is the key's own");
         let guards = Guards::One(self.shard(hash.shard(self.shard_bits)));
         (View::new(self, guards, now, settings), Key::new(key, hash, 0, db))
+    }
+
+    /// No more keys come in hash order to the shard of this hash ([`View::expect_order`]).
+    pub fn end_order(&self, db: u16, hash: Hash) {
+        self.shard(hash.shard(self.shard_bits)).open(db).0.map.seal_leaf(u32::MAX);
     }
 
     /// Asks the processor for what the next command on this key will read. Locks the key's shard for an

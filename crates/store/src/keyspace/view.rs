@@ -55,6 +55,11 @@ impl<'k> Key<'k> {
         self.db
     }
 
+    /// The same key in a view that holds one shard.
+    pub(crate) fn alone(self) -> Key<'k> {
+        Key { guard: 0, ..self }
+    }
+
     /// The same key in another database, below [`View::databases`]: its shard is the same in all of them, so
     /// it is locked.
     pub fn in_db(self, db: u16) -> Key<'k> {
@@ -164,6 +169,8 @@ pub struct View<'k> {
     counts_lookups: bool,
     /// Whether reading a key counts as using it.
     leaves_trace: bool,
+    /// Whether keys are created in the order of their places.
+    is_in_order: bool,
     /// The key whose use was recorded last, so that a command which looks a key up twice counts as one use.
     used: Option<Hash>,
     pub(crate) aside: Aside,
@@ -403,6 +410,7 @@ impl<'k> View<'k> {
             now,
             counts_lookups: false,
             leaves_trace: true,
+            is_in_order: false,
             used: None,
             aside: Aside::default(),
         }
@@ -416,6 +424,12 @@ impl<'k> View<'k> {
     /// The settings that the command obeys, the same from its beginning to its end.
     pub fn settings(&self) -> &'k Settings {
         self.settings
+    }
+
+    /// Keys are created in hash order, here and under the next locks: leaves of the keyspace take room for
+    /// all that comes. [`Keyspace::end_order`] gives back what is left of it.
+    pub fn expect_order(&mut self) {
+        self.is_in_order = true;
     }
 
     /// Moves the clock of this view. Only the restless tests do so, to let keys expire and come back.
@@ -508,6 +522,7 @@ impl<'k> View<'k> {
         let timer = Timer {
             now: self.now,
             birth: touch.birth(),
+            is_in_order: self.is_in_order,
             wheel: &mut db.wheel,
             volatile: &mut db.volatile,
             due,

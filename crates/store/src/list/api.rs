@@ -95,7 +95,7 @@ impl<'v> List<'v> {
 
 /// A list, to edit. Dropping it puts it back; an empty list takes its key with it.
 pub struct ListMut<'v> {
-    edit: Edit<'v, ListTree>,
+    pub(super) edit: Edit<'v, ListTree>,
     /// Whether the command has announced all that it adds: see [`ListMut::announce`].
     is_announced: bool,
 }
@@ -194,6 +194,11 @@ impl<'v> ListMut<'v> {
         if draft.image_len() > IMAGE_BYTES_MAX || draft.len() > IMAGE_LEN_MAX {
             self.edit.grow();
         }
+    }
+
+    /// Whether nothing is there, neither before nor by this edit.
+    pub(super) fn is_new_and_empty(&self) -> bool {
+        self.edit.is_new() && self.edit.is_inside() && self.draft().is_empty()
     }
 
     /// Adds an element at one end: O(1).

@@ -21,13 +21,13 @@ use std::ops::ControlFlow;
 /// How a set is edited.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'v> {
-    seed: &'v Seed,
-    limits: &'v SetLimits,
+    pub(super) seed: &'v Seed,
+    pub(super) limits: &'v SetLimits,
 }
 
 /// A set, to edit. Dropping it puts it back; an empty set takes its key with it.
 pub struct SetMut<'v> {
-    edit: Edit<'v, SetTree>,
+    pub(super) edit: Edit<'v, SetTree>,
     /// How many members the command brings.
     expected: u64,
 }

@@ -15,13 +15,15 @@
 //! | `image.rs` | a small set, read in its entry or edited in a buffer |
 //! | `tree.rs` | a set outside its entry |
 //! | `read.rs`, `edit.rs` | the value API |
+//! | `build.rs` | a set made of all its members at once |
 //! | `fresh.rs` | a set that is not in the keyspace yet: results |
 //! | `merge.rs` | intersection, union, difference |
+pub(crate) mod build;
 pub(crate) mod edit;
 pub(crate) mod fresh;
 pub(crate) mod image;
 pub(crate) mod merge;
-pub(crate) mod name;
+mod name;
 #[cfg(test)]
 mod properties;
 pub(crate) mod read;

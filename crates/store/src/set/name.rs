@@ -42,6 +42,23 @@ impl Name {
         }
     }
 
+    /// The name after these members came one by one to a new set, and how many of them came before it ceased
+    /// to be an "intset".
+    pub(super) fn of_members(members: &[Item<'_>], limits: &SetLimits) -> (Name, usize) {
+        let Some(first) = members.first() else { return (Name::Intset, 0) };
+        let (mut name, mut ints) = (Name::of_new(*first, 1, limits), 0);
+        for (index, member) in members.iter().enumerate() {
+            let longest = || members[..index].iter().map(Item::len).max().unwrap_or(0);
+            name = name.with(*member, index as u64, longest, limits);
+            match name {
+                Name::Intset => ints += 1,
+                Name::Listpack => {}
+                Name::Hashtable => break,
+            }
+        }
+        (name, ints)
+    }
+
     /// The name when a command is about to bring `count` members.
     pub(super) fn expecting(self, count: u64, limits: &SetLimits) -> Name {
         match self {

@@ -2,6 +2,7 @@
 //! an integer is always in the first, so there is one tree in which to look for each.
 use super::image::{IMAGE_BYTES_MAX, Image};
 use super::name::Name;
+use crate::distinct::{are_all_different, sort_by_place};
 use crate::halt::{Halt, Stage};
 use crate::key_info::KeyInfo;
 use crate::outside::{Outside, mean_sole};
@@ -13,6 +14,7 @@ use base::random::Random;
 use base::text::i64_len;
 use pack::arena::Moves;
 use pack::int_set::IntSet;
+use pack::map::build::{Fill, MapBuilder};
 use pack::map::{self, Entry, Map, Stop};
 use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 use pack::sift::Pass;
@@ -50,6 +52,37 @@ impl SetTree {
             ControlFlow::Continue(())
         });
         members
+    }
+
+    /// The tree of integers that ascend.
+    pub(super) fn of_ints(values: &[i64], name: Name) -> SetTree {
+        SetTree { ints: IntSet::of_sorted(values), texts: Map::new(), name }
+    }
+
+    /// The tree of these members; None where one is there twice. Texts that fit one leaf keep their order.
+    pub(super) fn of_members(members: &[Item<'_>], name: Name, seed: &Seed) -> Option<SetTree> {
+        let (mut ints, mut texts) = (Vec::new(), Vec::new());
+        for (member, index) in members.iter().zip(0..) {
+            match member {
+                Item::Int(n) => ints.push(*n),
+                Item::Bytes(text) => texts.push((seed.hash(text), index)),
+            }
+        }
+        ints.sort_unstable();
+        let text = |index: u32| members[index as usize];
+        let fill = Fill::of::<map::Members>(texts.iter().map(|(_, index)| text(*index).len()));
+        let in_order = texts.clone();
+        sort_by_place(&mut texts);
+        if ints.windows(2).any(|pair| pair[0] == pair[1]) || !are_all_different(&texts, text) {
+            return None;
+        }
+        let mut builder = MapBuilder::new(fill);
+        for (hash, index) in if fill == Fill::OneLeaf { in_order } else { texts } {
+            if let Item::Bytes(text) = text(index) {
+                builder.push(hash, text, (0, &[]), None);
+            }
+        }
+        Some(SetTree { ints: IntSet::of_sorted(&ints), texts: builder.finish(), name })
     }
 
     /// Whether it is a member: one descent of the tree that it would be in.

@@ -298,7 +298,7 @@ fn is_behind(entry: &Entry<'_>, edge: MemberEdge<'_>) -> bool {
 
 /// A sorted set, to edit. Dropping it puts it back; an empty one takes its key with it.
 pub struct ZSetMut<'v> {
-    edit: Edit<'v, ZSetTree>,
+    pub(super) edit: Edit<'v, ZSetTree>,
 }
 
 impl<'v> ZSetMut<'v> {

@@ -1,4 +1,5 @@
 //! What happens between clients, on servers with several workers.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod blocking;
+mod lent;
 mod tracking;

@@ -1,11 +1,16 @@
-//! `sardine check FILE`: is a dump file good, and what is in it?
+//! `sardine check FILE`: is a dump file good, and what is in it? Append-only files are in `append`.
 //!
 //! Every value is loaded, as a server would load it, into a keyspace that is dropped after some megabytes of
 //! the file: so the size of a file is no limit. A key that comes twice is found only within such a round.
 //! Keys that have expired are decoded like the others.
+mod append;
+
+pub(crate) use append::Repair;
+
 use crate::dump_file::{DumpFile, Round};
 use crate::scratch;
 use crate::tally::Tally;
+use append::Sort;
 use base::Millis;
 use server::Clock;
 use std::collections::BTreeMap;
@@ -25,8 +30,21 @@ const BEFORE_ALL: Millis = Millis(0);
 /// Files have had a checksum since this version.
 const VERSION_CHECKSUM: u16 = 5;
 
-/// Checks a file and prints what is in it. Zero if it is good.
-pub(crate) fn check(path: &Path) -> ExitCode {
+/// Checks a file of any kind and prints what is in it. Zero if it is good, or has been made so.
+pub(crate) fn check(path: &Path, repair: Repair) -> ExitCode {
+    match append::sort_of(path) {
+        Ok(Sort::Manifest) => append::check_manifest(path, repair),
+        Ok(Sort::Commands) => append::check_commands(path, 0, repair),
+        Ok(Sort::Dump) => check_dump(path, repair),
+        Err(error) => {
+            println!("{}: {error}", path.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Checks a dump file, and the commands behind it if there are any, as in an append-only file of one part.
+fn check_dump(path: &Path, repair: Repair) -> ExitCode {
     let shown = path.display();
     let mut file = match DumpFile::open(path) {
         Ok(file) => file,
@@ -40,8 +58,9 @@ pub(crate) fn check(path: &Path) -> ExitCode {
     print!("{}{contents}", Header(&file, path));
     match failed {
         None => {
-            println!("The file is good: {} bytes, {}.", file.at(), checksum(path, file.facts.version));
-            ExitCode::SUCCESS
+            let (at, len) = (file.at(), std::fs::metadata(path).map_or(0, |about| about.len()));
+            println!("The file is good: {at} bytes, {}.", checksum(path, file.facts.version));
+            if at < len { append::check_commands(path, at, repair) } else { ExitCode::SUCCESS }
         }
         Some(why) => {
             println!("The file is BROKEN: {why}. It was read up to byte {}.", file.at());

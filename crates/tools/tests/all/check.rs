@@ -106,12 +106,70 @@ fn a_broken_value_is_named_with_its_key() {
     assert!(text.contains("BROKEN: the value of 'zset' in database 0"), "{text}");
 }
 
+const SET: &str = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
+
+/// Checks with these words, and says yes or no to what is asked.
+fn check_and_say(words: &[&str], answer: &str) -> (i32, String) {
+    use std::io::Write;
+    use std::process::Stdio;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sardine"));
+    command.arg("check").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It may not ask, and be gone by now.
+    let _ = child.stdin.take().unwrap().write_all(answer.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
 #[test]
-fn an_append_only_file_is_refused_as_such() {
+fn an_append_only_file_is_checked_and_what_is_wrong_at_its_end_is_cut_off() {
     let folder = Scratch::new("check").unwrap();
-    let path = folder.path().join("appendonly.aof");
-    fs::write(&path, "*1\r\n$4\r\nPING\r\n").unwrap();
-    let (status, text) = sardine(&path);
-    assert_eq!(status, 1);
-    assert!(text.contains("append-only file"), "{text}");
+    let path = |name: &str| folder.path().join(name);
+    let manifest = "file a.1.incr.aof seq 1 type i\nfile a.2.incr.aof seq 2 type i\n";
+    fs::write(path("a.manifest"), manifest).unwrap();
+    fs::write(path("a.1.incr.aof"), SET).unwrap();
+    let whole = format!("{SET}#TS:100\r\n{SET}#TS:200\r\n{SET}");
+    fs::write(path("a.2.incr.aof"), &whole).unwrap();
+    let shown = path("a.manifest").display().to_string();
+    let (status, text) = check_and_say(&[&shown], "");
+    assert_eq!(status, 0, "{text}");
+    assert!(text.contains("2 files") && text.contains("3 commands"), "{text}");
+    for (rest, why) in [
+        ("*3\r\n$3\r\nSE", "the file ends too early"),
+        ("*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$1\r\n1\r\n", "a transaction has no end"),
+        ("nothing\r\n", "Expected prefix '*'"),
+    ] {
+        let broken = format!("{whole}{rest}");
+        fs::write(path("a.2.incr.aof"), &broken).unwrap();
+        let (status, text) = check_and_say(&[&shown], "y\n");
+        assert!(status == 1 && text.contains(why) && text.contains(&whole.len().to_string()), "{text}");
+        let (status, text) = check_and_say(&["--fix", &shown], "n\n");
+        assert!(status == 1 && text.contains("Nothing was changed"), "{text}");
+        assert_eq!(fs::read_to_string(path("a.2.incr.aof")).unwrap(), broken);
+        let (status, text) = check_and_say(&["--fix", &shown], "y\n");
+        assert_eq!(status, 0, "{text}");
+        assert_eq!(fs::read_to_string(path("a.2.incr.aof")).unwrap(), whole);
+    }
+    let (status, text) = check_and_say(&["--to-timestamp", "150", &shown], "y\n");
+    assert_eq!(status, 0, "{text}");
+    assert_eq!(fs::read_to_string(path("a.2.incr.aof")).unwrap(), format!("{SET}#TS:100\r\n{SET}"));
+    fs::write(path("a.1.incr.aof"), &SET[1..]).unwrap();
+    let (status, text) = check_and_say(&["--fix", &shown], "y\n");
+    assert!(status == 1 && text.contains("Only the end of the last file"), "{text}");
+    fs::write(path("a.manifest"), "file a/b seq 1 type i\n").unwrap();
+    assert_eq!(check_and_say(&[&shown], "").0, 1);
+}
+
+#[test]
+fn commands_behind_a_dump_file_are_checked_too() {
+    let folder = Scratch::new("check").unwrap();
+    let Some(path) = dump(folder.path()) else { return };
+    let dump = fs::read(&path).unwrap();
+    fs::write(&path, [&dump[..], SET.as_bytes()].concat()).unwrap();
+    let shown = path.display().to_string();
+    let (status, text) = check_and_say(&[&shown], "");
+    assert!(status == 0 && text.contains("1 commands"), "{text}");
+    fs::write(&path, [&dump[..], SET.as_bytes(), b"*1"].concat()).unwrap();
+    assert_eq!(check_and_say(&["--fix", &shown], "y\n").0, 0);
+    assert_eq!(fs::read(&path).unwrap(), [&dump[..], SET.as_bytes()].concat());
 }

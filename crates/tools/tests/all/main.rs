@@ -1,10 +1,12 @@
 //! The program itself: as a process, and served to the clients that people use.
 mod analyze;
+mod append_only;
 mod ceiling;
 mod check;
 mod clients;
 mod configuration;
 mod daemon;
+mod home;
 mod output;
 mod process;
 mod snapshots;

@@ -237,7 +237,7 @@ fn a_configuration_that_is_wrong_is_refused_before_anything_else() {
     let told = refused(&["--logfile", "/no/such/log"]);
     assert!(told.ends_with(" ***\nCan't open the log file: No such file or directory\n"), "{told}");
     assert!(refused(&["/no/such/file.conf"]).contains("can't open config file '/no/such/file.conf'"));
-    assert!(refused(&["--appendonly", "yes"]).contains("not supported: there is no append-only file yet"));
+    assert!(refused(&["--cluster-enabled", "yes"]).contains("not supported: there is no cluster mode yet"));
 }
 
 #[test]

@@ -18,8 +18,8 @@ mod pattern;
 
 use super::row::{ABOUT, ROW};
 use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Find, Flags, KeySpec, KeysOrAll,
-    WholeCall,
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Find, Flags, KeySpec, KeysOrAll, Long,
+    LongWhole, WholeCall, work,
 };
 use elements::{Elements, Results};
 use options::{Sort, Storing};
@@ -65,8 +65,8 @@ pub(super) const SORT: Command = Command {
     run: DataRun::KeysOrAll(&KeysOrAll {
         needs_all: |args| needs_all(args, Storing::Allowed),
         reaches_further: pattern_option,
-        keys: sort,
-        all: sort_by_others,
+        keys: Long { work: |call| work_of(call, Storing::Allowed), run: sort },
+        all: LongWhole { work: |call| work_of_others(call, Storing::Allowed), run: sort_by_others },
     }),
     ..ROW
 };
@@ -87,8 +87,8 @@ pub(super) const SORT_RO: Command = Command {
     run: DataRun::KeysOrAll(&KeysOrAll {
         needs_all: |args| needs_all(args, Storing::Refused),
         reaches_further: pattern_option,
-        keys: sort_ro,
-        all: sort_ro_by_others,
+        keys: Long { work: |call| work_of(call, Storing::Refused), run: sort_ro },
+        all: LongWhole { work: |call| work_of_others(call, Storing::Refused), run: sort_ro_by_others },
     }),
     ..ROW
 };
@@ -115,6 +115,26 @@ fn pattern_option(args: &Args<'_>) -> Option<&'static str> {
         };
     }
     None
+}
+
+/// An element takes as long to put in order as several take to be looked at.
+const STEPS_AN_ELEMENT: u64 = 4;
+
+/// The steps that a request takes. One that is wrong is refused before it reads.
+fn work_of(call: &mut Call<'_, '_>, storing: Storing) -> Option<u64> {
+    only_reads(&call.args, storing)?;
+    Some(work::all(call)?.saturating_mul(STEPS_AN_ELEMENT))
+}
+
+/// The same where each element names a key that is looked up.
+fn work_of_others(call: &WholeCall<'_>, storing: Storing) -> Option<u64> {
+    only_reads(&call.args, storing)?;
+    let (view, key) = call.keyspace.lock_one(call.db, call.now, call.settings, call.args.at(1));
+    Some(view.extent(&key).elements.saturating_mul(STEPS_AN_ELEMENT))
+}
+
+fn only_reads(args: &Args<'_>, storing: Storing) -> Option<()> {
+    Sort::parse(args, storing).is_ok_and(|sort| sort.destination.is_none()).then_some(())
 }
 
 fn sort(call: &mut Call<'_, '_>) -> Done {

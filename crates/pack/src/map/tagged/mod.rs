@@ -33,7 +33,9 @@
 //! A leaf is split by the places of its entries, each half keeps its order of insertion. Entries that share
 //! one place cannot be split, and make an oversize leaf.
 mod by_tag;
+mod gather;
 mod kind;
+mod room;
 mod search;
 
 use crate::code::simd::{self, LANES};
@@ -44,6 +46,7 @@ use crate::memory::counted::count_copied;
 use crate::memory::shared::{POINTER_BYTES, Shared};
 use crate::tree::node::Leaf;
 pub(crate) use by_tag::{ByTag, Listed};
+pub(crate) use gather::{Gathered, leaf_bytes};
 use kind::{HEAD_BYTES, Kind, NOTE_BYTES, group_of};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;

@@ -1,7 +1,9 @@
-//! DEBUG RELOAD: the data is written to the dump file and loaded from it again.
+//! DEBUG RELOAD: the data is written to the dump file and loaded from it again. DEBUG LOADAOF: it is loaded
+//! again from the append-only file.
 use crate::core::call::ServerCall;
 use crate::core::error;
-use crate::core::persistence::{load_again, save_now};
+use crate::core::persistence::{append, load_again, save_now};
+use crate::state::append_only::Phase;
 use command::Done;
 
 /// What the words behind it ask for.
@@ -33,6 +35,20 @@ pub(super) fn reload(call: &mut ServerCall<'_>) -> Done {
         error::reload_failed()
     })?;
     call.server.log.warning("DB reloaded by DEBUG RELOAD");
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) fn load_append_only(call: &mut ServerCall<'_>) -> Done {
+    if call.server.append.phase() != Phase::On {
+        return Err(error::load_append_only_failed());
+    }
+    call.server.journal.settle();
+    append::load_again(call.server, &call.server.config()).map_err(|why| {
+        call.server.log.warning(&why);
+        error::load_append_only_failed()
+    })?;
+    call.server.log.warning("Append Only File loaded by DEBUG LOADAOF");
     call.reply.ok();
     Ok(())
 }

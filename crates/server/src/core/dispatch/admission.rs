@@ -9,9 +9,10 @@ use crate::core::modes::Modes;
 use crate::core::permission;
 use crate::core::refusal::{NoPermission, Refusal};
 use crate::core::registry::Row;
+use crate::core::server::Server;
 use crate::core::session::{After, Session};
 use crate::state::acl::Users;
-use crate::state::persistence::{LOADING, NOTHING, UNSAVED};
+use crate::state::persistence::{LOADING, NOTHING, UNSAVED, UNWRITTEN};
 use command::{Done, Error, Flags};
 use resp::{Args, Reply};
 use std::hint::cold_path;
@@ -120,7 +121,7 @@ impl<'s> Executor<'s> {
     ) -> Result<(), Refusal<'s>> {
         match self.server.persistence.refusing() {
             NOTHING => Ok(()),
-            why => refuse_for_disk(why, session, row, is_exec),
+            why => refuse_for_disk(self.server, why, session, (row, is_exec)),
         }
     }
 
@@ -153,10 +154,19 @@ impl<'s> Executor<'s> {
 }
 
 #[cold]
-fn refuse_for_disk<'s>(why: u8, session: &Session, row: &'s Row, is_exec: bool) -> Result<(), Refusal<'s>> {
+fn refuse_for_disk<'s>(
+    server: &Server,
+    why: u8,
+    session: &Session,
+    (row, is_exec): (&'s Row, bool),
+) -> Result<(), Refusal<'s>> {
     let has = |flag| row.flags.has(flag) || is_exec && session.has_queued(flag);
-    if why & UNSAVED != 0 && (has(Flags::WRITE) || row.flags.has(Flags::TELLS_HEALTH)) {
+    let concerns = has(Flags::WRITE) || row.flags.has(Flags::TELLS_HEALTH);
+    if why & UNSAVED != 0 && concerns {
         return Err(Refusal::Unsaved(row));
+    }
+    if why & UNWRITTEN != 0 && concerns {
+        return Err(Refusal::Unwritten(row, server.append.failure()));
     }
     if why & LOADING != 0 && !row.flags.has(Flags::LOADING) {
         return Err(Refusal::Loading(row));

@@ -120,8 +120,9 @@ impl<'s> Executor<'s> {
             let row = self.server.registry.row(queued.row);
             let handler = match row.run {
                 Run::Data(DataRun::Keys(run) | DataRun::Blocking(run)) => Handler::Data(run),
+                Run::Data(DataRun::Long(long)) => Handler::Data(long.run),
                 Run::Data(DataRun::KeysOrAll(ways)) if !(ways.needs_all)(&queued.args) => {
-                    Handler::Data(ways.keys)
+                    Handler::Data(ways.keys.run)
                 }
                 Run::Server(ServerRun::Anywhere(run)) => Handler::Server(run),
                 _ => return Locks::Everything,

@@ -16,10 +16,12 @@
 //! that needs the whole keyspace for itself lets it go, takes all gates, and comes back (`state/gate.rs`).
 //! Checks that only a session in some mode needs are in `admission`.
 mod admission;
+mod elsewhere;
 mod exec;
 mod memory;
 mod record;
 mod remember;
+pub(crate) mod replay;
 mod serve;
 
 use super::cross_protocol;
@@ -27,6 +29,7 @@ use super::too_long::is_too_long;
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::command_log::{Bounds, Measured};
 use crate::core::error;
+use crate::core::lent::Errand;
 use crate::core::mailbox::Mailboxes;
 use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
 use crate::core::monitors::Feed;
@@ -128,6 +131,8 @@ pub(crate) struct Executor<'s> {
     reader: Reader,
     /// What the connection that is served has sent for this batch, and since when it is served.
     request_bytes: usize,
+    /// Where this worker's records ended when it was its turn.
+    records_before: u64,
     turn_start: Tick,
     /// Whether [`Executor::guard`] checks the requests of this turn before they run: memory has a limit, an
     /// argument may be too long, or a worker has too much to deliver.
@@ -164,6 +169,10 @@ pub(crate) struct Executor<'s> {
     queue_room: queue::Room,
     /// EXEC ran last, and has left out itself the replies that its client does not want.
     has_muted: bool,
+    /// What the request that ran last leaves to be done elsewhere.
+    errand: Option<Errand>,
+    /// All requests run here.
+    keeps_sessions: bool,
 }
 
 impl<'s> Executor<'s> {
@@ -190,6 +199,7 @@ impl<'s> Executor<'s> {
             is_plain: true,
             reader: Reader::default(),
             request_bytes: 0,
+            records_before: 0,
             turn_start: meter.read(),
             is_guarded: true,
             element_bytes_max: config.store.lengths.element_bytes_max,
@@ -214,6 +224,8 @@ impl<'s> Executor<'s> {
             plan: Plan::default(),
             queue_room: queue::Room::default(),
             has_muted: false,
+            errand: None,
+            keeps_sessions: false,
         }
     }
 
@@ -383,6 +395,7 @@ impl<'s> Executor<'s> {
         }
         self.attend(session);
         self.request_bytes = request_bytes;
+        self.records_before = self.recorder.end_of_records();
         self.bound();
         self.mark = self.meter.read();
         self.turn_start = self.mark;
@@ -453,7 +466,7 @@ impl<'s> Executor<'s> {
         if let Some(row) = ran {
             self.counters.commands[row.number].count(ticks, self.tracked);
             if ticks >= self.ticks_max || reply_bytes >= self.bounds.reply_bytes {
-                let is_whole = !reply.has_remainder();
+                let is_whole = !reply.has_remainder() && session.after != After::Elsewhere;
                 self.look(session, row, is_whole, (ticks, request.args, reply_bytes));
             }
         } else if session.after == After::Retry {
@@ -663,6 +676,7 @@ impl<'s> Executor<'s> {
         let (db, args) = (session.db, request.args);
         match row.run {
             Run::Data(DataRun::Keys(run)) => self.run_on_keys(db, row, run, request, reply),
+            Run::Data(DataRun::Long(long)) => self.run_long(session, row, long, request, reply),
             Run::Data(DataRun::Blocking(run)) => self.run_blocking(session, row, run, request, reply),
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => self.alone(|this| {
@@ -672,17 +686,18 @@ impl<'s> Executor<'s> {
                 }
                 done
             }),
+            Run::Data(DataRun::LongWhole(scope, long)) => {
+                self.run_long_on_all(session, row, (scope, long), (args, reply))
+            }
             Run::Data(DataRun::KeysOrAll(ways))
                 if let Err(error) = permission::check_options(session, row, ways, &args) =>
             {
                 Err(error)
             }
-            Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => self.alone(|this| {
-                let done = this.run_on_all_recorded(db, row, (ways.all, Says::IfChanged), (args, reply));
-                this.remember_alone(row, &args);
-                done
-            }),
-            Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys, request, reply),
+            Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => {
+                self.run_long_on_all(session, row, (Scope::Exclusive, &ways.all), (args, reply))
+            }
+            Run::Data(DataRun::KeysOrAll(ways)) => self.run_long(session, row, &ways.keys, request, reply),
             Run::Server(ServerRun::Queue) => self.exec(session, reply),
             Run::Server(ServerRun::Anywhere(run) | ServerRun::Shared(run)) => {
                 self.tell_replicas(db, row, &args);
@@ -797,6 +812,7 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let (Moment { wall: now, steady }, request_bytes) = (self.now, self.request_bytes);
+        self.note_records(session);
         let done =
             run(&mut ServerCall { server: self.server, session, args, reply, now, steady, request_bytes });
         if self.server.is_stopping() {

@@ -17,6 +17,20 @@ pub(super) enum Says {
 }
 
 impl Executor<'_> {
+    /// The record that this worker wrote last, plus one.
+    #[inline]
+    pub(crate) fn end_of_records(&self) -> u64 {
+        self.recorder.end_of_records()
+    }
+
+    /// What the session has changed in this turn, told to it before a command that may ask (WAITAOF).
+    pub(super) fn note_records(&self, session: &mut Session) {
+        let end = self.end_of_records();
+        if end != self.records_before {
+            session.records_end = end;
+        }
+    }
+
     /// Runs a command on keys whose shards the view holds, and records what it does. `then` is called before
     /// that, for what becomes of a command that would wait.
     #[inline]

@@ -99,7 +99,7 @@ impl<'s> Executor<'s> {
         let waiter = waiters.add((view, keys, &self.positions), client, &request.args, wait);
         let until = |timeout: Millis| Millis(self.server.clock.steady_up().0.saturating_add(timeout.0));
         let until = wait.timeout.map(until);
-        let waiting = Waiting { until, late_reply: None, is_mute: false, waiter: Some(waiter) };
+        let waiting = Waiting { until, late_reply: None, is_mute: false, waiter: Some(waiter), local: None };
         session.waiting = Some(Box::new(waiting));
         session.after = After::Wait;
     }
@@ -245,6 +245,8 @@ impl<'s> Executor<'s> {
         if waits {
             return Outcome::Waits;
         }
+        // It goes to its worker as a whole.
+        reply.finish();
         if let Err(error) = done {
             self.counters.commands[row.number].failed.add(1);
             self.counters.count_error(error.text());

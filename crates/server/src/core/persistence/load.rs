@@ -7,6 +7,7 @@ use crate::core::memory_limit::free_flushed;
 use crate::core::server::Server;
 use crate::state::config::{Config, reason};
 use crate::state::persistence::{Delay, LOADING, Loading};
+use base::Millis;
 use disk::rdb::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece, Sorted, Sorter};
 use std::fs::File;
 use std::io;
@@ -60,6 +61,26 @@ fn load_file(server: &Server, config: &Config, path: &Path, replaces: bool) -> R
     let fatal = |why: &str| format!("Fatal error loading the DB from {}: {why}. Exiting.", path.display());
     let (file, bytes) = open(path).map_err(|error| fatal(&reason(&error)))?;
     server.persistence.loading.begin(server.clock.now(), bytes);
+    let times = (server.clock.now(), replaces);
+    let (counts, _) = load_dump(server, config, file, times).map_err(|why| fatal(&why))?;
+    server.persistence.loading.end(counts.loaded, counts.expired);
+    server.log.notice(&format!(
+        "Done loading RDB, keys loaded: {}, keys expired: {}, empty keys skipped: {}.",
+        counts.loaded, counts.expired, counts.empty
+    ));
+    // What was loaded does not count as changed since the last snapshot.
+    server.persistence.saves.saved_changes.store(server.keyspace.stats().dirty, Relaxed);
+    Ok(())
+}
+
+/// Loads a dump file, or the one that an append-only file begins with. Keys whose deadline has passed by
+/// `now` are left out. Returns where it ends, too.
+pub(super) fn load_dump(
+    server: &Server,
+    config: &Config,
+    file: File,
+    (now, replaces): (Millis, bool),
+) -> Result<(LoadCounts, u64), String> {
     let is_over = AtomicBool::new(false);
     let delay = Delay::new(config.snapshots.load_delay);
     let loading = &server.persistence.loading;
@@ -71,29 +92,16 @@ fn load_file(server: &Server, config: &Config, path: &Path, replaces: bool) -> R
             false => ControlFlow::Continue(()),
         }
     };
-    let rules = LoadRules {
-        keyspace: &server.keyspace,
-        settings: &config.store,
-        now: server.clock.now(),
-        replaces,
-        go_on: &go_on,
-    };
+    let rules =
+        LoadRules { keyspace: &server.keyspace, settings: &config.store, now, replaces, go_on: &go_on };
     let report_us = AtomicI64::new(server.clock.steady_us() + REPORT_US);
     server.persistence.forget_functions();
     let job = Job { server, rules, is_over: &is_over, report_us: &report_us };
-    let counts = job.run(file, config).map_err(|error| fatal(&text_of(&error)))?;
-    loading.end(counts.loaded, counts.expired);
-    server.log.notice(&format!(
-        "Done loading RDB, keys loaded: {}, keys expired: {}, empty keys skipped: {}.",
-        counts.loaded, counts.expired, counts.empty
-    ));
-    // What was loaded does not count as changed since the last snapshot.
-    server.persistence.saves.saved_changes.store(server.keyspace.stats().dirty, Relaxed);
-    Ok(())
+    job.run(file, config).map_err(|error| text_of(&error))
 }
 
 /// Opens a regular file, and returns an error for anything else.
-fn open(path: &Path) -> io::Result<(File, u64)> {
+pub(super) fn open(path: &Path) -> io::Result<(File, u64)> {
     // A pipe or a device would be waited for, or have no end.
     let about = std::fs::metadata(path)?;
     if !about.is_file() {
@@ -131,7 +139,7 @@ enum Round {
 }
 
 impl Job<'_> {
-    fn run(self, file: File, config: &Config) -> Result<LoadCounts, LoadError> {
+    fn run(self, file: File, config: &Config) -> Result<(LoadCounts, u64), LoadError> {
         let mut reader = FileReader::open(file, self.rules.settings, config.snapshots.has_checksum)?;
         self.server.log.notice(&format!("Loading RDB of version {}", reader.version()));
         let threads = config.worker_threads.max(1);
@@ -142,7 +150,7 @@ impl Job<'_> {
             counts += more;
             counts += self.load(&sorted, threads)?;
             if round == Round::Last {
-                return Ok(counts);
+                return Ok((counts, reader.at()));
             }
         }
     }

@@ -6,7 +6,8 @@
 //!
 //! Nothing forks and nobody waits: commands go on with the trees that the snapshot holds too, and copy what
 //! they change of them. `save.rs` writes, `file.rs` has what a file system needs for that, `load.rs` loads.
-//! What is known of all that is in `state/persistence.rs`.
+//! What is known of all that is in `state/persistence.rs`. The append-only file is in `append`.
+pub(crate) mod append;
 mod file;
 mod load;
 mod save;

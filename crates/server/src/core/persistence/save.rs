@@ -4,12 +4,14 @@ use crate::core::mailbox::Message;
 use crate::core::server::Server;
 use crate::core::session::ClientRecord;
 use crate::state::REDIS_VERSION;
+use crate::state::append_only::Phase;
 use crate::state::config::{Config, SavePoint, reason};
 use crate::state::persistence::{Delay, Save, UNSAVED};
 use base::Millis;
 use disk::rdb::{About, FileForm, Form, Output, SaveError, save_file};
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Frozen;
@@ -34,22 +36,31 @@ pub(crate) enum Then {
 }
 
 /// The data at one moment, and all that its file is made by.
-struct Image {
-    frozen: Frozen,
+pub(super) struct Image {
+    pub(super) frozen: Frozen,
     config: Arc<Config>,
     about: About,
     changes: u64,
 }
 
-/// Freezes the data. The caller holds all gates.
-fn freeze(server: &Server, now: Millis) -> Image {
+/// Which file is written.
+pub(super) struct Target {
+    pub(super) path: PathBuf,
+    /// The words of its errors for where a new file is made.
+    pub(super) place: &'static str,
+    /// Whether it is synced every few megabytes.
+    pub(super) syncs: bool,
+}
+
+/// Freezes the data, for a file of its own or as the base of an append-only file. The caller holds all gates.
+pub(super) fn freeze(server: &Server, now: Millis, is_base: bool) -> Image {
     let config = server.config();
     let texts = vec![
         ("redis-ver", REDIS_VERSION.to_string()),
         ("redis-bits", usize::BITS.to_string()),
         ("ctime", (now.0 / 1000).to_string()),
         ("used-mem", pack::counted::used_bytes().to_string()),
-        ("aof-base", "0".into()),
+        ("aof-base", u8::from(is_base).to_string()),
     ];
     let about = About { texts, functions: server.persistence.functions() };
     let frozen = server.keyspace.freeze(now, config.store.eviction.policy);
@@ -63,7 +74,7 @@ pub(crate) fn save_in_background(server: &Server, now: Millis, then: Then) -> Re
     if saves.running().is_some() {
         return Err(Refused::Busy);
     }
-    let image = freeze(server, now);
+    let image = freeze(server, now, false);
     let save = saves.begin(now, image.frozen.keys).ok_or(Refused::Busy)?;
     if matches!(then, Then::Nothing) {
         saves.tried_s.store(now.0 / 1000, Relaxed);
@@ -91,7 +102,7 @@ pub(crate) fn save_in_background(server: &Server, now: Millis, then: Then) -> Re
 /// log says why.
 pub(crate) fn save_now(server: &Server, now: Millis) -> bool {
     let saves = &server.persistence.saves;
-    let image = freeze(server, now);
+    let image = freeze(server, now, false);
     let (changes, keys) = (image.changes, image.frozen.keys);
     let Some(save) = saves.begin(now, keys) else { return false };
     let done = write(server, image, &save);
@@ -120,6 +131,9 @@ pub(crate) fn save_to_end(server: &Server, now: Millis, (saves, is_forced): (Opt
         server.log.warning("A snapshot is being written in the background. It is given up!");
     }
     server.persistence.end();
+    if !end_append_only(server, is_forced) {
+        return false;
+    }
     let has_points = !server.config().snapshots.points().is_empty();
     if !saves.unwrap_or(has_points) || server.persistence.is_loading() {
         return true;
@@ -136,6 +150,23 @@ pub(crate) fn save_to_end(server: &Server, now: Millis, (saves, is_forced): (Opt
         server.log.warning("Errors trying to shut down the server. Check the logs for more information.");
     }
     is_saved || is_forced
+}
+
+/// Puts the append-only file on the disk before the server ends. False if the server has to go on, because
+/// the file has no base yet.
+fn end_append_only(server: &Server, is_forced: bool) -> bool {
+    if server.append.phase() == Phase::Beginning && !is_forced {
+        server.log.warning("Writing initial AOF, can't exit.");
+        return false;
+    }
+    if server.append.phase() != Phase::Off {
+        server.log.notice("Calling fsync() on the AOF file.");
+        server.journal.settle();
+    }
+    if server.append.has_failed() {
+        server.log.warning(&format!("Fail to fsync the AOF file: {}.", server.append.failure()));
+    }
+    true
 }
 
 /// Begins a snapshot if a save point asks for one. The caller holds no gate.
@@ -211,8 +242,13 @@ fn note_failure(server: &Server) {
 /// error the log says which.
 fn write(server: &Server, image: Image, save: &Save) -> Result<u64, ()> {
     let changes = image.changes;
-    match write_file(image, save) {
-        Ok(()) => {
+    let target = Target {
+        path: image.config.dir.join(&image.config.snapshots.file_name),
+        place: "a temp RDB file (in server root dir",
+        syncs: image.config.snapshots.syncs,
+    };
+    match write_file(image, save, &target) {
+        Ok(_) => {
             server.log.notice("DB saved on disk");
             Ok(changes)
         }
@@ -256,18 +292,19 @@ impl Output for Wanted<'_> {
 }
 
 /// An error says why, unless the snapshot was given up.
-fn write_file(image: Image, save: &Save) -> Result<(), Option<String>> {
+pub(super) fn write_file(image: Image, save: &Save, target: &Target) -> Result<u64, Option<String>> {
     let Image { frozen, config, about, .. } = image;
-    let (folder, settings) = (&config.dir, &config.snapshots);
-    let (place, target) = (folder.display(), folder.join(&settings.file_name));
+    let settings = &config.snapshots;
+    let folder = target.path.parent().unwrap_or(&config.dir);
+    let place = folder.display();
     let mut new = NewFile::create(folder).map_err(|error| {
         let why = reason(&error);
-        Some(format!("Failed opening a temp RDB file (in server root dir {place}) for saving: {why}"))
+        Some(format!("Failed opening {} {place}) for saving: {why}", target.place))
     })?;
     let form = FileForm {
         form: Form { version: settings.version, compresses: config.store.rdb_compresses },
         has_checksum: settings.has_checksum,
-        syncs: settings.syncs,
+        syncs: target.syncs,
     };
     let delay = Delay::new(settings.save_delay);
     let mut go_on = || {
@@ -276,22 +313,24 @@ fn write_file(image: Image, save: &Save) -> Result<(), Option<String>> {
     };
     let mut output = Wanted { file: &mut new.file, save };
     let written = save_file(frozen, &mut output, (&about, &config.store, form), &mut go_on);
-    match written {
+    let bytes = match written {
         _ if save.is_given_up() => return Err(None),
-        Ok(_) => {}
+        Ok(bytes) => bytes,
         Err(SaveError::GivenUp) => return Err(None),
         Err(SaveError::Io(error)) => {
             return Err(Some(format!("Write error while saving DB to the disk: {}", reason(&error))));
         }
-    }
+    };
     let temporary = new.path().display().to_string();
-    new.put_in_place(&target).map_err(|error| {
+    let name = target.path.file_name().unwrap_or_default();
+    new.put_in_place(&target.path).map_err(|error| {
         Some(format!(
             "Error moving temp DB file {temporary} on the final destination {} (in server root dir {place}): {}",
-            settings.file_name.display(),
+            name.display(),
             reason(&error)
         ))
-    })
+    })?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -8,10 +8,11 @@
 //! configuration is read from its `source`: a file, whose lines may be a `directive` or include the files of
 //! `paths`; the command line; CONFIG SET. `rules` joins words into rules of users. `rewrite` writes it back,
 //! and `docs` makes the documents. `bind`, `defrag`, `limits`, `log_rules`, `process` and `snapshots` are the
-//! values of some settings; `access`, `snapshot_rows` and `tls` have the rows of their topics, `notify` has
-//! one row with its values.
+//! values of some settings; `access`, `persistence_rows` and `tls` have the rows of their topics, `notify`
+//! has one row with its values.
 mod accepted;
 mod access;
+mod append;
 mod bind;
 mod defrag;
 mod directive;
@@ -20,11 +21,11 @@ mod limits;
 mod log_rules;
 pub(crate) mod notify;
 mod paths;
+mod persistence_rows;
 mod process;
 pub(crate) mod rewrite;
 mod rules;
 pub(crate) mod setting;
-mod snapshot_rows;
 mod snapshots;
 mod source;
 mod table;
@@ -34,6 +35,7 @@ mod tls;
 mod values;
 
 pub(crate) use crate::state::reason::reason;
+pub use append::{AppendSync, Appending};
 pub(crate) use base::quotes::{quoted, words};
 pub(crate) use bind::{Bind, Binds};
 pub use defrag::Defrag;

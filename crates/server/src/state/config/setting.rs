@@ -2,7 +2,7 @@
 //! to a [`Config`]. The error texts are Redis's.
 use super::accepted::{GROUPS, Promise, Shape, UNLISTED};
 use super::limits::MemoryShare;
-use super::snapshot_rows;
+use super::persistence_rows;
 use super::table::TOPICS;
 use super::values::{Config, ConfigError};
 use std::sync::LazyLock;
@@ -116,7 +116,7 @@ pub(crate) fn listed() -> impl Iterator<Item = &'static Setting> {
 
 /// All settings, also those that `CONFIG GET *` leaves out.
 pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
-    listed().chain(UNLISTED).chain(snapshot_rows::UNLISTED)
+    listed().chain(UNLISTED).chain(persistence_rows::UNLISTED)
 }
 
 /// The setting of this name or alias, in any case. It goes through all of them.

@@ -1,5 +1,5 @@
 //! What the settings of snapshots say: when they are written by themselves, where to, and how; what signals
-//! mean. Their rows are in `snapshot_rows`.
+//! mean. Their rows are in `persistence_rows`.
 use base::text::parse_i64;
 use std::path::PathBuf;
 

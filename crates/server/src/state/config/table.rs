@@ -5,10 +5,10 @@
 //! mechanism Sardine does not have in `accepted`.
 use super::access::SECURITY;
 use super::notify;
+use super::persistence_rows;
 use super::process::{Facility, OomScore, Supervised};
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Change, Kind, Outcome, Setting};
-use super::snapshot_rows;
 use super::tls;
 use super::values::{Config, LogLevel, Tracking};
 use net::EngineKind;
@@ -138,7 +138,12 @@ pub(super) const TOPICS: &[Topic] = &[
     Topic {
         title: "Snapshots",
         about: "When the data is written to a dump file, and how.",
-        rows: snapshot_rows::ROWS,
+        rows: persistence_rows::SNAPSHOTS,
+    },
+    Topic {
+        title: "Append-only file",
+        about: "Whether every change is written to a file, and when that is put on the disk.",
+        rows: persistence_rows::APPEND_ONLY,
     },
     Topic {
         title: "Types",

@@ -76,6 +76,7 @@ fn samples(setting: &Setting) -> Vec<String> {
         (Kind::Memory { min, max, .. }, _) => vec![min.to_string(), max.to_string()],
         (Kind::MemoryOrPercent { .. }, _) => vec!["1024".into(), "100%".into()],
         (Kind::Word { words, .. }, _) => words.iter().map(ToString::to_string).collect(),
+        (_, "appenddirname" | "appendfilename") => vec!["a name".into()],
         (Kind::Text { .. }, _) => vec!["a text".into(), String::new()],
         (_, "shutdown-on-sigint" | "shutdown-on-sigterm") => vec!["save now".into(), "default".into()],
         (Kind::Lines { .. }, _) => vec!["900 1 60 10".into(), String::new()],
@@ -148,7 +149,7 @@ fn sizes_below_zero_name_kilobytes_and_older_spellings_work() {
 
 #[test]
 fn what_is_not_true_yet_is_refused() {
-    let appendonly = find(b"appendonly").unwrap();
-    let why = appendonly.set_from_one(&mut Config::default(), b"yes").unwrap_err();
+    let replicaof = find(b"replicaof").unwrap();
+    let why = replicaof.set_from_one(&mut Config::default(), b"localhost 6379").unwrap_err();
     assert!(why.starts_with("not supported: "), "{why}");
 }

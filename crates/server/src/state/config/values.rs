@@ -4,6 +4,7 @@
 //! What a field means beyond its name stands here; names, bounds, defaults as text and documentation are in
 //! the setting's row (`table.rs`). Settings that the keyspace goes by are fields of `store`.
 use super::accepted::Accepted;
+use super::append::Appending;
 use super::defrag::Defrag;
 use super::limits::{MemoryShare, OutputLimits};
 use super::log_rules::LogRules;
@@ -118,6 +119,8 @@ pub struct Config {
     pub huge_pages: bool,
     /// When and how the data is written to a dump file.
     pub snapshots: Snapshots,
+    /// The append-only file.
+    pub append: Appending,
     /// What the keyspace goes by: limits of encodings, eviction, lengths. The setters of the table change it
     /// along with the fields above.
     pub store: store::Settings,
@@ -259,6 +262,7 @@ impl Default for Config {
             huge_pages: true,
             defrag: Defrag::default(),
             snapshots: Snapshots::default(),
+            append: Appending::default(),
             store: store::Settings::default(),
             declared_users: Vec::new(),
             renamed_commands: Vec::new(),

@@ -1,5 +1,5 @@
 //! Metrics of memory.
-use super::{NO_AOF, NO_CLUSTER, NO_REPLICATION, NO_SCRIPTS};
+use super::{NO_CLUSTER, NO_REPLICATION, NO_SCRIPTS};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, text, zero};
 use crate::core::memory_limit::uncounted_bytes;
 use crate::state::system;
@@ -112,7 +112,12 @@ pub(in super::super) const MEMORY: &[Metric] = &[
     .unit(Unit::Bytes),
     zero(Kind::Gauge, "mem_cluster_links", "What connections to other nodes take.", NO_CLUSTER)
         .unit(Unit::Bytes),
-    zero(Kind::Gauge, "mem_aof_buffer", "What waits for the append-only file.", NO_AOF).unit(Unit::Bytes),
+    gauge("mem_aof_buffer", "What waits to be written to the append-only file.", |r| {
+        let append = &r.server.append;
+        let waiting = if append.is_wanted() { r.server.journal.waiting_bytes() as u64 } else { 0 };
+        (append.gathered_bytes.load(Relaxed) + waiting).into()
+    })
+    .unit(Unit::Bytes),
     text("mem_allocator", "The allocator of everything but the data, which lies in the arena.", |r| {
         r.config.allocator.into()
     }),

@@ -1,7 +1,8 @@
-//! Metrics of snapshots, and of the append-only file, which there is not yet.
-use super::{NO_AOF, NO_FORKS, NO_REPLICATION};
+//! Metrics of snapshots, and of the append-only file.
+use super::{NO_AOF_DELAYS, NO_FORKS, NO_REPLICATION};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, text, zero};
 use crate::commands::info::reading::Reading;
+use crate::state::append_only::AppendOnly;
 use crate::state::persistence::{Loading, Save, Saves};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -61,28 +62,64 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
         loading(r).expired.load(Relaxed).into()
     }),
     gauge("rdb_last_load_keys_loaded", "Keys that were loaded.", |r| loading(r).keys.load(Relaxed).into()),
-    zero(Kind::Gauge, "aof_enabled", "Whether there is an append-only file.", NO_AOF),
-    zero(Kind::Gauge, "aof_rewrite_in_progress", "Whether the append-only file is being rewritten.", NO_AOF),
-    zero(Kind::Gauge, "aof_rewrite_scheduled", "Whether a rewrite waits for a snapshot to end.", NO_AOF),
-    gauge("aof_last_rewrite_time_sec", "How long the last rewrite took.", minus_one)
-        .unit(Unit::Seconds)
-        .constant(NO_AOF),
-    gauge("aof_current_rewrite_time_sec", "How long a rewrite has taken so far.", minus_one)
-        .unit(Unit::Seconds)
-        .constant(NO_AOF),
-    text("aof_last_bgrewrite_status", "How the last rewrite ended.", |_| "ok".into()).constant(NO_AOF),
-    zero(Kind::Counter, "aof_rewrites", "Rewrites since the start.", NO_AOF),
-    zero(
-        Kind::Gauge,
-        "aof_rewrites_consecutive_failures",
-        "How many of the last rewrites failed in a row.",
-        NO_AOF,
-    ),
-    text("aof_last_write_status", "How the last write of the file ended.", |_| "ok".into()).constant(NO_AOF),
-    zero(Kind::Gauge, "aof_last_cow_size", "What the last rewrite copied.", NO_FORKS).unit(Unit::Bytes),
+    gauge("aof_enabled", "Whether there is an append-only file, or one begins.", |r| {
+        u64::from(append(r).is_wanted()).into()
+    }),
+    gauge("aof_rewrite_in_progress", "Whether the append-only file begins anew.", |r| {
+        u64::from(append(r).is_rewriting()).into()
+    }),
+    zero(Kind::Gauge, "aof_rewrite_scheduled", "Whether that waits for a snapshot to end.", NO_FORKS),
+    gauge("aof_last_rewrite_time_sec", "How long that took the last time.", |r| {
+        append(r).rewrites.took_s.load(Relaxed).into()
+    })
+    .unit(Unit::Seconds),
+    gauge("aof_current_rewrite_time_sec", "How long it has taken so far.", |r| {
+        append(r).rewrites.running().map_or(-1, |save| (r.now.0 - save.began.0) / 1000).into()
+    })
+    .unit(Unit::Seconds),
+    text("aof_last_bgrewrite_status", "How that ended the last time.", |r| {
+        if append(r).rewrites.has_failed.load(Relaxed) { "err" } else { "ok" }.into()
+    }),
+    counter("aof_rewrites", "How often it began anew since the start.", |r| {
+        append(r).rewrites.count.load(Relaxed).into()
+    }),
+    gauge("aof_rewrites_consecutive_failures", "How often in a row it could not.", |r| {
+        append(r).rewrites.failures.load(Relaxed).into()
+    }),
+    text("aof_last_write_status", "How the last write of the file ended.", |r| {
+        if append(r).has_failed() { "err" } else { "ok" }.into()
+    }),
+    gauge("aof_last_cow_size", "What commands copied because the last snapshot for it held it.", |r| {
+        append(r).rewrites.copied_bytes.load(Relaxed).into()
+    })
+    .unit(Unit::Bytes),
     zero(Kind::Gauge, "module_fork_in_progress", "Whether a module has forked.", NO_FORKS),
     zero(Kind::Gauge, "module_fork_last_cow_size", "What the last such process copied.", NO_FORKS)
         .unit(Unit::Bytes),
+    gauge("aof_current_size", "How long the files of the append-only file are.", |r| {
+        append(r).bytes().into()
+    })
+    .unit(Unit::Bytes)
+    .only_if(is_appended),
+    gauge("aof_base_size", "How long they were when it last began.", |r| {
+        append(r).bytes_at_begin.load(Relaxed).into()
+    })
+    .unit(Unit::Bytes)
+    .only_if(is_appended),
+    zero(Kind::Gauge, "aof_pending_rewrite", "Whether it waits to begin anew.", NO_FORKS)
+        .only_if(is_appended),
+    gauge("aof_buffer_length", "What is not written yet.", |r| {
+        let waiting = r.server.journal.waiting_bytes() as u64;
+        (append(r).gathered_bytes.load(Relaxed) + waiting).into()
+    })
+    .unit(Unit::Bytes)
+    .only_if(is_appended),
+    gauge("aof_pending_bio_fsync", "Whether what is written waits to be put on the disk.", |r| {
+        u64::from(append(r).is_unsynced.load(Relaxed)).into()
+    })
+    .only_if(is_appended),
+    zero(Kind::Counter, "aof_delayed_fsync", "Writes that had to wait for the disk.", NO_AOF_DELAYS)
+        .only_if(is_appended),
     gauge("loading_start_time", "When loading began.", |r| loading(r).began_s.load(Relaxed).into())
         .unit(Unit::Seconds)
         .only_if(is_loading),
@@ -135,6 +172,10 @@ fn copied(reading: &Reading<'_>) -> Value {
     running(reading).map_or(0, |save| save.copied_bytes()).into()
 }
 
-fn minus_one(_: &Reading<'_>) -> Value {
-    Value::Int(-1)
+fn append<'r>(reading: &'r Reading<'_>) -> &'r AppendOnly {
+    &reading.server.append
+}
+
+fn is_appended(reading: &Reading<'_>) -> bool {
+    append(reading).is_wanted()
 }

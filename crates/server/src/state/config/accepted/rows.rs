@@ -4,7 +4,7 @@
 //! A row is a name, when it may change, the shape of its values, and its default. `.only` and `.but` mark
 //! values that would promise what is not kept: the first refuses all others, the second warns of them. `.or`
 //! gives the setting an older name.
-use super::shape::{Shape, file_name, primary, title_template};
+use super::shape::{Shape, primary, title_template};
 use super::{Group, row};
 use crate::state::config::setting::Change::{Anytime, AtStart};
 use crate::state::config::setting::Setting;
@@ -23,7 +23,7 @@ const fn int(min: i64, max: i64) -> Shape {
 }
 
 pub(in crate::state::config) const GROUPS: &[Group] = &[
-    Group { title: "Append-only file", because: "There is no append-only file yet.", rows: DISK },
+    Group { title: "Files", because: "All files are checked in depth and written in one form.", rows: DISK },
     Group { title: "Replication", because: "There is no replication yet.", rows: REPLICATION },
     Group { title: "Cluster", because: "There is no cluster mode yet.", rows: CLUSTER },
     Group {
@@ -40,34 +40,11 @@ pub(in crate::state::config) const GROUPS: &[Group] = &[
 ];
 
 const DISK: &[Setting] = &[
-    row("aof-load-truncated", Anytime, Bool, "yes"),
-    row("aof-rewrite-incremental-fsync", Anytime, Bool, "yes"),
-    row("aof-timestamp-enabled", Anytime, Bool, "no"),
-    row("aof-use-rdb-preamble", Anytime, Bool, "yes"),
-    row("appenddirname", AtStart, Checked(dir_name), "appendonlydir"),
-    row("appendfilename", AtStart, Checked(append_name), "appendonly.aof"),
-    row("appendfsync", Anytime, Word(&["everysec", "always", "no"]), "everysec"),
-    row("appendonly", Anytime, Bool, "no").only("no", "there is no append-only file yet"),
-    row("auto-aof-rewrite-min-size", Anytime, BYTES, "67108864"),
-    row("auto-aof-rewrite-percentage", Anytime, SMALL_COUNT, "100"),
-    row("no-appendfsync-on-rewrite", Anytime, Bool, "no"),
+    row("aof-use-rdb-preamble", Anytime, Bool, "yes")
+        .but("yes", "an append-only file always begins with a dump file"),
     row("rdb-del-sync-files", Anytime, Bool, "no"),
     row("sanitize-dump-payload", Anytime, Word(&["no", "yes", "clients"]), "no"),
 ];
-
-fn append_name(text: &str) -> Result<(), &'static str> {
-    if text.is_empty() {
-        return Err("appendfilename can't be empty");
-    }
-    file_name(text, "appendfilename can't be a path, just a filename")
-}
-
-fn dir_name(text: &str) -> Result<(), &'static str> {
-    if text.is_empty() {
-        return Err("appenddirname can't be empty");
-    }
-    file_name(text, "appenddirname can't be a path, just a dirname")
-}
 
 const NO_REPLICATION: &str = "there is no replication yet";
 

@@ -57,11 +57,6 @@ pub(super) fn primary(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
     }
 }
 
-/// `dbfilename`, `appendfilename`
-pub(super) fn file_name(text: &str, path: &'static str) -> Result<(), &'static str> {
-    if text.contains('/') { Err(path) } else { Ok(()) }
-}
-
 /// `proc-title-template`: names in braces, of those that there are.
 pub(super) fn title_template(text: &str) -> Result<(), &'static str> {
     const NAMES: [&str; 7] =

@@ -1,11 +1,14 @@
-//! The settings of snapshots: the rows of that topic.
+//! The settings of snapshots and of the append-only file: the rows of these topics.
+use super::append::AppendSync;
 use super::setting::Change::{Anytime, AtStart, Protected};
 use super::setting::{Kind, Outcome, Setting};
 use super::snapshots::{on_signal_of, points_of, render_on_signal, render_points};
-use super::table::{bytes_of, field, path, row};
+use super::table::{bytes_of, field, path, place, row};
 use super::values::Config;
+use std::path::PathBuf;
 
 const INT_MAX: i64 = i32::MAX as i64;
+const BYTES_MAX: u64 = i64::MAX as u64;
 
 fn set_file_name(config: &mut Config, name: &[u8]) -> Outcome {
     if name.contains(&b'/') {
@@ -27,7 +30,7 @@ macro_rules! on_signal {
     };
 }
 
-pub(super) const ROWS: &[Setting] = &[
+pub(super) const SNAPSHOTS: &[Setting] = &[
     row(
         "save",
         Anytime,
@@ -118,5 +121,105 @@ pub(super) const UNLISTED: &[Setting] = &[
         field!(int i32::MIN as i64, INT_MAX, snapshots.save_delay as i32),
         "Microseconds that saving waits after each key, or keys for each microsecond where it is negative.",
         "For tests.",
+    ),
+];
+
+const SYNCS: [AppendSync; 3] = [AppendSync::EverySecond, AppendSync::Always, AppendSync::No];
+
+fn set_append_name(config: &mut Config, name: &[u8]) -> Outcome {
+    config.append.file_name = plain_name(name, "appendfilename", "filename")?;
+    Ok(())
+}
+
+fn set_folder(config: &mut Config, name: &[u8]) -> Outcome {
+    config.append.folder = plain_name(name, "appenddirname", "dirname")?;
+    Ok(())
+}
+
+fn plain_name(name: &[u8], setting: &str, what: &str) -> Result<PathBuf, String> {
+    if name.is_empty() {
+        return Err(format!("{setting} can't be empty"));
+    }
+    if name.contains(&b'/') {
+        return Err(format!("{setting} can't be a path, just a {what}"));
+    }
+    Ok(path(name))
+}
+
+pub(super) const APPEND_ONLY: &[Setting] = &[
+    row(
+        "appendonly",
+        Anytime,
+        field!(bool append.is_wanted),
+        "Write every change of the data to the append-only file, from which the data is loaded at the next start. \
+         It can be turned on and off while the server runs: the file then begins with a snapshot.",
+        "Turn it on where less may be lost than what was written since the last snapshot.",
+    ),
+    row(
+        "appendfsync",
+        Anytime,
+        field!(word SYNCS, &["everysec", "always", "no"], append.sync),
+        "When what was appended is put on the disk: `always`, before the reply to each write; `everysec`, once a \
+         second; `no`, when the system does it.",
+        "Set it to `always` where nothing that was acknowledged may be lost, even if the power fails.",
+    ),
+    row(
+        "appenddirname",
+        AtStart,
+        Kind::Text { get: |c| bytes_of(&c.append.folder), set: set_folder },
+        "The folder of the append-only file, in the working directory: it consists of several files.",
+        "Set it where several servers share a directory.",
+    ),
+    row(
+        "appendfilename",
+        AtStart,
+        Kind::Text { get: |c| bytes_of(&c.append.file_name), set: set_append_name },
+        "What the names of these files begin with.",
+        "There is hardly a reason to.",
+    ),
+    row(
+        "auto-aof-rewrite-percentage",
+        Anytime,
+        field!(int 0, INT_MAX, append.growth_percent as u32),
+        "Begin the file anew, from a snapshot, when it has grown by so many percent since it was last begun; 0: never.",
+        "Lower it where the disk is small, raise it where it is busy.",
+    ),
+    row(
+        "auto-aof-rewrite-min-size",
+        Anytime,
+        field!(memory 0, append.rewrite_bytes_min),
+        "But not while it is smaller than this.",
+        "Raise it where a start that takes a little longer does not matter.",
+    ),
+    row(
+        "no-appendfsync-on-rewrite",
+        Anytime,
+        field!(bool append.rests_while_saving),
+        "Leave it to the system when to put what is appended on the disk, while a snapshot is written or the file is \
+         begun anew.",
+        "Turn it on where the disk is too slow for both, and more than a second may be lost.",
+    ),
+    row(
+        "aof-load-truncated",
+        Anytime,
+        field!(bool append.may_be_truncated),
+        "Load a file that ends in the middle of a command, as a crash may leave it, and cut that end off. Otherwise \
+         the server does not start, and `sardine check --fix` cuts it.",
+        "Turn it off where somebody shall look at the file first.",
+    ),
+    row(
+        "aof-timestamp-enabled",
+        Anytime,
+        field!(bool append.has_times),
+        "Write the time into the file too, so that it can be cut at a time. Redis before 7.0 does not read such files.",
+        "Turn it on where a mistake shall be undone by going back to a time.",
+    ),
+    row(
+        "aof-rewrite-incremental-fsync",
+        Anytime,
+        field!(bool append.syncs_rewrites),
+        "Have the snapshot with which the file begins put on the disk every 4 MB while it is written, not all at its \
+         end.",
+        "There is hardly a reason to.",
     ),
 ];

@@ -1,0 +1,301 @@
+//! The end of an append-only file: commands are gathered, written, and put on the disk.
+//!
+//! ```text
+//!           synced            written            gathered
+//! file      |.................|                              what the disk has for sure | what it was given
+//! memory    [ kept ...........| not written ..............]
+//! ```
+//!
+//! A disk may be full, or fail, and work again later. What it has taken of a write that failed is cut off
+//! before the next attempt, so the file never has half of a command in its middle. A sync that fails may have
+//! lost anything that was written since the last one, and the next may succeed nevertheless: so what was
+//! written is kept until it is synced ([`Keep::UntilSynced`]), and after such a failure it is written again.
+//! Where that would be too much, the caller is told that a part of the file may be missing
+//! ([`Increment::is_doubtful`]): it has to be written anew from the data.
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+
+/// What is written to: a file, or in tests a disk that fails.
+pub trait Medium: Send {
+    /// Writes at the end; returns how many of the bytes it took.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Returns when all that was written is on the disk.
+    fn sync(&mut self) -> io::Result<()>;
+    /// Makes the file so long, which is not longer than it is.
+    fn cut(&mut self, len: u64) -> io::Result<()>;
+}
+
+/// A file that is open for appending.
+impl Medium for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+}
+
+/// For how long what was written is kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    Nothing,
+    UntilSynced,
+}
+
+/// See the file's opener.
+pub struct Increment<M> {
+    medium: M,
+    keep: Keep,
+    /// What is kept, and behind it what is not written.
+    bytes: Vec<u8>,
+    /// So many of `bytes` are written.
+    written: usize,
+    /// How long the file is, up to what was written as a whole.
+    len: u64,
+    /// A write has failed, and may have left something behind `len`.
+    has_tail: bool,
+    is_unsynced: bool,
+    is_doubtful: bool,
+}
+
+/// Room for so much is kept.
+const ROOM_BYTES_KEPT: usize = 4 << 20;
+
+impl<M: Medium> Increment<M> {
+    /// Goes on with a file of this length.
+    pub fn new(medium: M, len: u64, keep: Keep) -> Increment<M> {
+        Increment {
+            medium,
+            keep,
+            bytes: Vec::new(),
+            written: 0,
+            len,
+            has_tail: false,
+            is_unsynced: false,
+            is_doubtful: false,
+        }
+    }
+
+    /// Where the next commands are appended to.
+    pub fn gather(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// How many bytes are gathered and not written.
+    pub fn gathered_bytes(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    /// How long the file is, but for what is gathered.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether nothing was ever written.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether something was written that no sync has confirmed.
+    pub fn is_unsynced(&self) -> bool {
+        self.is_unsynced
+    }
+
+    /// Whether a part of the file may be missing, because a sync has failed and what was written is not kept.
+    pub fn is_doubtful(&self) -> bool {
+        self.is_doubtful
+    }
+
+    /// From here on what is written is kept for so long.
+    pub fn keep(&mut self, keep: Keep) {
+        self.keep = keep;
+        self.forget_written();
+    }
+
+    /// Writes all that is gathered. After an error it is still gathered, but for what was written before.
+    pub fn write(&mut self) -> io::Result<()> {
+        if self.has_tail {
+            self.medium.cut(self.len)?;
+            self.has_tail = false;
+        }
+        let mut at = self.written;
+        let done = loop {
+            if at == self.bytes.len() {
+                break Ok(());
+            }
+            match self.medium.append(&self.bytes[at..]) {
+                Ok(0) => break Err(ErrorKind::WriteZero.into()),
+                Ok(count) => at += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        if let Err(error) = done {
+            // Whoever reads the file meanwhile is to see whole commands, if that is possible.
+            self.has_tail = self.medium.cut(self.len).is_err();
+            return Err(error);
+        }
+        self.is_unsynced |= at > self.written;
+        self.len += (at - self.written) as u64;
+        self.written = at;
+        self.forget_written();
+        Ok(())
+    }
+
+    /// Returns when all that was written is on the disk. After an error what is kept is to be written again.
+    pub fn sync(&mut self) -> io::Result<()> {
+        if !self.is_unsynced {
+            return Ok(());
+        }
+        let done = self.medium.sync();
+        match (&done, self.keep) {
+            (Ok(()), _) => {
+                self.is_unsynced = false;
+                self.forget_synced();
+            }
+            (Err(_), Keep::UntilSynced) => {
+                self.len -= self.written as u64;
+                (self.written, self.has_tail) = (0, true);
+            }
+            (Err(_), Keep::Nothing) => self.is_doubtful = true,
+        }
+        done
+    }
+
+    fn forget_written(&mut self) {
+        if self.keep == Keep::Nothing || !self.is_unsynced {
+            self.forget_synced();
+        }
+    }
+
+    /// What is written is needed no more.
+    fn forget_synced(&mut self) {
+        self.bytes.drain(..self.written);
+        self.written = 0;
+        if self.bytes.is_empty() && self.bytes.capacity() > ROOM_BYTES_KEPT {
+            self.bytes = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+    use std::sync::{Arc, Mutex};
+
+    /// A disk that takes a part, fails, and loses what was not synced, by a seed.
+    #[derive(Clone)]
+    struct Disk(Arc<Mutex<State>>);
+
+    struct State {
+        /// What the processes of the machine see.
+        seen: Vec<u8>,
+        /// What is there after a failure of power, at least.
+        safe: Vec<u8>,
+        random: Random,
+        /// One operation of so many fails; 0: none.
+        fails_of: u64,
+    }
+
+    impl State {
+        fn fails(&mut self) -> bool {
+            self.fails_of > 0 && self.random.below(self.fails_of) == 0
+        }
+    }
+
+    fn broken<T>() -> io::Result<T> {
+        Err(io::Error::other("the disk has failed"))
+    }
+
+    impl Medium for Disk {
+        fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let mut state = self.0.lock().unwrap();
+            if state.fails() {
+                // It may take some of it all the same.
+                let part = state.random.below(bytes.len() as u64 + 1) as usize;
+                let is_told = part > 0 && state.random.below(2) == 0;
+                state.seen.extend_from_slice(&bytes[..part]);
+                return if is_told { Ok(part) } else { broken() };
+            }
+            state.seen.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            let mut state = self.0.lock().unwrap();
+            if state.fails() {
+                // What was not on the disk is gone, and the next sync will not say so: here it reads as
+                // zeros, as it may after a failure.
+                let from = state.safe.len().min(state.seen.len());
+                state.seen[from..].fill(0);
+                return broken();
+            }
+            state.safe = state.seen.clone();
+            Ok(())
+        }
+
+        fn cut(&mut self, len: u64) -> io::Result<()> {
+            let mut state = self.0.lock().unwrap();
+            if state.fails() {
+                return broken();
+            }
+            assert!(len <= state.seen.len() as u64, "the file is cut, not made longer");
+            state.seen.truncate(len as usize);
+            let safe = state.safe.len().min(len as usize);
+            state.safe.truncate(safe);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn whatever_the_disk_does_what_was_synced_is_there_and_nothing_is_torn() {
+        for seed in 0..1000 {
+            let random = Random::new(seed);
+            let state = State { seen: Vec::new(), safe: Vec::new(), random, fails_of: 3 };
+            let disk = Disk(Arc::new(Mutex::new(state)));
+            let mut increment = Increment::new(disk.clone(), 0, Keep::UntilSynced);
+            let (mut all, mut promised) = (Vec::new(), 0);
+            for number in 0..60u32 {
+                let command = format!("<{number}>");
+                increment.gather().extend_from_slice(command.as_bytes());
+                all.extend_from_slice(command.as_bytes());
+                if increment.write().is_ok() && increment.sync().is_ok() {
+                    promised = all.len();
+                }
+                let state = disk.0.lock().unwrap();
+                assert!(state.safe.len() >= promised, "seed {seed}: {promised} bytes were promised");
+                assert_eq!(state.safe[..promised], all[..promised], "seed {seed}");
+            }
+            disk.0.lock().unwrap().fails_of = 0;
+            increment.write().unwrap();
+            increment.sync().unwrap();
+            assert_eq!(disk.0.lock().unwrap().seen, all, "seed {seed}: nothing is missing, torn or doubled");
+            assert_eq!((increment.len(), increment.gathered_bytes()), (all.len() as u64, 0));
+            assert!(!increment.is_doubtful() && increment.bytes.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_written_to_again_when_there_is_room() {
+        let random = Random::new(1);
+        let disk =
+            Disk(Arc::new(Mutex::new(State { seen: Vec::new(), safe: Vec::new(), random, fails_of: 1 })));
+        let mut increment = Increment::new(disk.clone(), 0, Keep::Nothing);
+        increment.gather().extend_from_slice(b"some commands");
+        for _ in 0..20 {
+            assert!(increment.write().is_err());
+            assert_eq!((increment.len(), increment.gathered_bytes()), (0, 13));
+        }
+        disk.0.lock().unwrap().fails_of = 0;
+        increment.write().unwrap();
+        assert_eq!(disk.0.lock().unwrap().seen, b"some commands");
+        disk.0.lock().unwrap().fails_of = 1;
+        assert!(increment.sync().is_err() && increment.is_doubtful(), "nothing is kept to be written again");
+    }
+}

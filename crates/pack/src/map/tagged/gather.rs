@@ -1,0 +1,89 @@
+//! A leaf made of all its entries at once: they are gathered first, so that the leaf is allocated in its size
+//! and each entry is written to its place.
+use super::kind::{HEAD_BYTES, Kind, NOTE_BYTES};
+use super::{Draft, NOTE_NONE, Tagged, entry_len, write_entry};
+use crate::map::form::Form;
+use crate::memory::block::Block;
+use crate::memory::shared::Shared;
+use std::marker::PhantomData;
+
+/// The entries of a leaf to be. References to values outside that are not made a leaf are leaked.
+pub(crate) struct Gathered<V, F: Form> {
+    /// Tag and length of each entry.
+    lanes: Vec<(u8, u32)>,
+    /// The entries, back to back.
+    bytes: Vec<u8>,
+    longest: usize,
+    has_outside: bool,
+    owns: PhantomData<(Shared<V>, F)>,
+}
+
+/// The content of a leaf of so many entries of so many bytes together.
+pub(crate) fn leaf_bytes(count: usize, bytes: usize, longest: usize) -> usize {
+    let width = Kind::width_for(longest);
+    Kind { count, width, has_outside: false, has_uses: false }.front_bytes() + bytes
+}
+
+impl<V: Clone, F: Form> Gathered<V, F> {
+    pub(crate) fn new() -> Gathered<V, F> {
+        Gathered { lanes: Vec::new(), bytes: Vec::new(), longest: 0, has_outside: false, owns: PhantomData }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// The content of the leaf that the entries would make, with one of `more` bytes.
+    pub(crate) fn leaf_bytes_with(&self, more: usize) -> usize {
+        leaf_bytes(self.count() + 1, self.bytes.len() + more, self.longest.max(more))
+    }
+
+    /// How many bytes an entry takes, tag and length not counted.
+    pub(crate) fn entry_len(draft: &Draft<'_>, outside: Option<&Shared<V>>) -> usize {
+        entry_len::<F>(draft, outside.map(|_| Default::default()))
+    }
+
+    /// Adds an entry. The caller makes sure that no two have one key.
+    pub(crate) fn push(&mut self, draft: &Draft<'_>, outside: Option<Shared<V>>) {
+        debug_assert!(draft.birth.is_none(), "a map that is built has no uses");
+        let pointer = outside.map(Shared::into_bytes);
+        let (start, len) = (self.bytes.len(), entry_len::<F>(draft, pointer));
+        self.bytes.resize(start + len, 0);
+        write_entry::<F>(&mut self.bytes[start..], draft, pointer);
+        self.lanes.push((draft.tag, u32::try_from(len).expect("an entry has less than 4 GB")));
+        self.longest = self.longest.max(len);
+        self.has_outside |= pointer.is_some();
+    }
+
+    /// The leaf of these entries, in the order in which they came. None are left.
+    pub(crate) fn take(&mut self) -> Tagged<V, F> {
+        let kind = self.kind(self.count(), self.longest);
+        let mut leaf: Tagged<V, F> = Tagged::of_block(Block::spread_tightly(
+            &NOTE_NONE.to_le_bytes(),
+            kind.front_bytes() - NOTE_BYTES + self.bytes.len(),
+            &[],
+        ));
+        let block = leaf.block.make_mut();
+        debug_assert!(
+            HEAD_BYTES <= kind.front_bytes() && kind.front_bytes() + self.bytes.len() <= block.len()
+        );
+        let (mut from, mut to) = (0, block.len());
+        for (index, (tag, len)) in self.lanes.iter().enumerate() {
+            let len = *len as usize;
+            kind.set_lane(block, index, *tag, len);
+            block[to - len..to].copy_from_slice(&self.bytes[from..from + len]);
+            (from, to) = (from + len, to - len);
+        }
+        assert!(kind.front_bytes() <= to, "the leaf has room for all it is made of");
+        kind.store(block);
+        leaf.check();
+        self.lanes.clear();
+        self.bytes.clear();
+        (self.longest, self.has_outside) = (0, false);
+        leaf
+    }
+
+    fn kind(&self, count: usize, longest: usize) -> Kind {
+        Kind { count, width: Kind::width_for(longest), has_outside: self.has_outside, has_uses: false }
+    }
+}

@@ -1,0 +1,48 @@
+//! Room in a leaf whose entries come one after another in the order of their places: it is taken at once, and
+//! what is left of it given back when the next leaf begins.
+use super::kind::Kind;
+use super::{Draft, Tagged, entry_len};
+use crate::map::form::Form;
+use crate::memory::block::Block;
+use crate::memory::shared::Shared;
+
+impl<V: Clone, F: Form> Tagged<V, F> {
+    /// Whether the leaf would be filled too far with this entry: to more than two thirds of the entries that
+    /// it may have (for keys whole groups of tags), or three quarters of the bytes. So the next inserts do
+    /// not split every leaf.
+    pub(crate) fn is_filled_with(&self, draft: &Draft<'_>, outside: Option<&Shared<V>>) -> bool {
+        let (count, bytes) = (self.count() + 1, self.bytes_with(draft, outside));
+        count > 1 && (count > F::COUNT_MAX * 2 / 3 || bytes > F::BYTES_MAX * 3 / 4)
+    }
+
+    /// Whether the entry can be added without a move of what is there.
+    pub(crate) fn has_room_for(&self, draft: &Draft<'_>, outside: Option<&Shared<V>>) -> bool {
+        self.bytes_with(draft, outside) <= self.block.len()
+    }
+
+    /// Takes room for as much as the leaf is filled with.
+    pub(crate) fn take_room(&mut self) {
+        self.unshare();
+        if self.block.len() < F::BYTES_MAX * 3 / 4 {
+            self.respread(F::BYTES_MAX * 3 / 4);
+        }
+    }
+
+    /// Gives back all room, also that of a growth step.
+    pub(crate) fn seal(&mut self) {
+        let wanted = self.wanted_bytes();
+        if self.block.is_sole() && self.block.is_larger_than_tight(wanted) {
+            let (front, back) = (&self.block[..Kind::of(&self.block).front_bytes()], self.back_bytes());
+            let block = Block::spread_tightly(front, wanted - front.len() - back.len(), back);
+            // The references have moved with the bytes, so the old block goes as mere bytes.
+            *self.block = block;
+        }
+    }
+
+    fn bytes_with(&self, draft: &Draft<'_>, outside: Option<&Shared<V>>) -> usize {
+        let kind = Kind::of(&self.block);
+        let len = entry_len::<F>(draft, outside.map(|_| Default::default()));
+        let front = Kind { count: kind.count + 1, ..kind }.front_bytes();
+        front + kind.sum_before(&self.block, kind.count) + len
+    }
+}

@@ -1,0 +1,248 @@
+//! The table `redis` of scripts. Its functions ask the [host](crate::Host) of the running script.
+//!
+//! `call` and `pcall` are on the path of every command of a script.
+use crate::arguments::{Argument, Arguments};
+use crate::error;
+use crate::from_resp::{Answer, answer, lua_bytes};
+use crate::functions;
+use crate::host::{self, AclCheck, LogLevel};
+use crate::raised::{Raised, error_table};
+use crate::state::State;
+use mlua::{Lua, Result, Table, Value, Variadic};
+use resp::Protocol;
+use sha1::{Digest, Sha1};
+use std::rc::Rc;
+
+/// The version that scripts and clients are told.
+pub(crate) const REDIS_VERSION: &str = "8.0.2";
+/// The same as a number, a byte for each part.
+pub(crate) const REDIS_VERSION_NUM: i64 = 0x0008_0002;
+
+/// What an error of a command does.
+#[derive(Clone, Copy)]
+enum OnError {
+    Raise,
+    Return,
+}
+
+/// Makes the table. Functions of libraries lack what only EVAL has.
+pub(crate) fn redis_table(lua: &Lua, state: &Rc<State>, is_library: bool) -> Result<Table> {
+    let redis = lua.create_table()?;
+    install_calls(lua, state, &redis)?;
+    install_log(lua, &redis)?;
+    install_replies(lua, &redis)?;
+    install_settings(lua, state, &redis)?;
+    redis.raw_set("acl_check_cmd", lua.create_function(acl_check_cmd)?)?;
+    redis.raw_set("sha1hex", lua.create_function(sha1hex)?)?;
+    if !is_library {
+        redis.raw_set("replicate_commands", lua.create_function(|_, _: Variadic<Value>| Ok(true))?)?;
+        redis.raw_set("breakpoint", lua.create_function(|_, _: Variadic<Value>| Ok(false))?)?;
+        redis.raw_set("debug", lua.create_function(|_, _: Variadic<Value>| Ok(()))?)?;
+    }
+    Ok(redis)
+}
+
+/// What a library sees of `redis` while it loads.
+pub(crate) fn loading_table(lua: &Lua, state: &Rc<State>) -> Result<Table> {
+    let redis = lua.create_table()?;
+    install_log(lua, &redis)?;
+    functions::install(lua, state, &redis)?;
+    Ok(redis)
+}
+
+fn install_calls(lua: &Lua, state: &Rc<State>, redis: &Table) -> Result<()> {
+    for (name, on_error) in [("call", OnError::Raise), ("pcall", OnError::Return)] {
+        let shared = Rc::clone(state);
+        let function = move |lua: &Lua, _: Variadic<Argument>| {
+            let arguments = Arguments::take();
+            let value = call(lua, &shared, &arguments, on_error);
+            arguments.give_back();
+            value
+        };
+        redis.raw_set(name, lua.create_function(function)?)?;
+    }
+    Ok(())
+}
+
+/// Runs a command and reads its reply.
+fn call(lua: &Lua, state: &State, arguments: &Arguments, on_error: OnError) -> Result<Value> {
+    let args = match arguments.args() {
+        Ok(args) => args,
+        Err(text) => return refused(lua, on_error, text.as_bytes(), false),
+    };
+    let reply = &mut *state.reply.borrow_mut();
+    reply.cut(0);
+    reply.protocol = state.protocol.get();
+    match host::with(|host| host.command(args, reply)) {
+        Some(Ok(())) => reply.finish(),
+        Some(Err(stop)) => return Err(state.stop(stop.0)),
+        None => return refused(lua, on_error, error::NO_HOST.as_bytes(), false),
+    }
+    if reply.is_full() {
+        return Err(state.stop_out_of_memory());
+    }
+    let answered = match reply.out.first() {
+        // A number takes no memory.
+        Some(b':') => answer(lua, &reply.out)?,
+        _ => state.lifted(lua, lua_bytes(&reply.out), || answer(lua, &reply.out))?,
+    };
+    let value = match answered {
+        Answer::Value(value) => Ok(value),
+        Answer::Error(text) => refused(lua, on_error, text, true),
+    };
+    if reply.out.capacity() > KEPT_BYTES {
+        reply.out = Vec::new();
+    }
+    value
+}
+
+/// The buffer of a longer reply is given back after its command.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// An error, as `call` raises and `pcall` returns it.
+fn refused(lua: &Lua, on_error: OnError, text: &[u8], is_counted: bool) -> Result<Value> {
+    match on_error {
+        OnError::Raise => Err(Raised::table(text, is_counted)),
+        OnError::Return => error_table(lua, text, is_counted),
+    }
+}
+
+/// An error of one of the other functions, which is always raised.
+fn wrong(text: &str) -> mlua::Error {
+    Raised::table(text, false)
+}
+
+fn acl_check_cmd(_: &Lua, _: Variadic<Argument>) -> Result<bool> {
+    let arguments = Arguments::take();
+    let result = match arguments.args() {
+        Err(text) => Err(wrong(text)),
+        Ok(args) => match host::with(|host| host.acl_check(args)) {
+            Some(AclCheck::Allowed) => Ok(true),
+            Some(AclCheck::Denied) | None => Ok(false),
+            Some(AclCheck::UnknownCommand) => Err(wrong(error::ACL_COMMAND)),
+            Some(AclCheck::WrongArity) => Err(wrong(error::ACL_ARITY)),
+        },
+    };
+    arguments.give_back();
+    result
+}
+
+/// A string, or a number as Lua writes it; nothing else.
+fn text_of(lua: &Lua, value: &Value) -> Result<Option<Vec<u8>>> {
+    Ok(match value {
+        Value::String(text) => Some(text.as_bytes().to_vec()),
+        Value::Integer(_) | Value::Number(_) => {
+            lua.coerce_string(value.clone())?.map(|text| text.as_bytes().to_vec())
+        }
+        _ => None,
+    })
+}
+
+fn sha1hex(lua: &Lua, values: Variadic<Value>) -> Result<mlua::LuaString> {
+    let [value] = values.as_slice() else { return Err(wrong(error::SHA_ARITY)) };
+    lua.create_string(sha1_of(&text_of(lua, value)?.unwrap_or_default()))
+}
+
+/// The SHA-1 of a script, in hexadecimal digits.
+pub(crate) fn sha1_of(bytes: &[u8]) -> String {
+    base::text::hex(&Sha1::digest(bytes))
+}
+
+/// `redis.log`, its levels, and the server's version, which scripts have in every environment.
+fn install_log(lua: &Lua, redis: &Table) -> Result<()> {
+    redis.raw_set("log", lua.create_function(log)?)?;
+    for (index, name) in ["LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"].iter().enumerate() {
+        redis.raw_set(*name, index)?;
+    }
+    redis.raw_set("REDIS_VERSION", REDIS_VERSION)?;
+    redis.raw_set("REDIS_VERSION_NUM", REDIS_VERSION_NUM)
+}
+
+fn log(lua: &Lua, values: Variadic<Value>) -> Result<()> {
+    let [level, parts @ ..] = values.as_slice() else {
+        return Err(wrong(error::LOG_ARITY));
+    };
+    if parts.is_empty() {
+        return Err(wrong(error::LOG_ARITY));
+    }
+    let level = match level {
+        Value::Integer(n) => *n,
+        Value::Number(n) => *n as i64,
+        _ => return Err(wrong(error::LOG_NUMBER)),
+    };
+    let level = match level {
+        0 => LogLevel::Debug,
+        1 => LogLevel::Verbose,
+        2 => LogLevel::Notice,
+        3 => LogLevel::Warning,
+        _ => return Err(wrong(error::LOG_LEVEL)),
+    };
+    let mut message = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        if let Some(text) = text_of(lua, part)? {
+            if index > 0 {
+                message.push(b' ');
+            }
+            message.extend_from_slice(&text);
+        }
+    }
+    host::with(|host| host.log(level, &message));
+    Ok(())
+}
+
+fn install_replies(lua: &Lua, redis: &Table) -> Result<()> {
+    let error_reply = |lua: &Lua, values: Variadic<Value>| match values.as_slice() {
+        [Value::String(text)] => error_table(lua, &with_code(&text.as_bytes()), false),
+        _ => error_table(lua, error::REPLY_ARGUMENTS.as_bytes(), false),
+    };
+    redis.raw_set("error_reply", lua.create_function(error_reply)?)?;
+    let status_reply = |lua: &Lua, values: Variadic<Value>| match values.as_slice() {
+        [Value::String(text)] => {
+            let table = lua.create_table()?;
+            table.raw_set("ok", text)?;
+            Ok(Value::Table(table))
+        }
+        _ => error_table(lua, error::REPLY_ARGUMENTS.as_bytes(), false),
+    };
+    redis.raw_set("status_reply", lua.create_function(status_reply)?)
+}
+
+/// The text of an error with its code: one word before a space, with or without a dash in front. A text
+/// without a space gets "ERR".
+fn with_code(text: &[u8]) -> Vec<u8> {
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let text = text.strip_suffix(b"\r\n").unwrap_or(text);
+    if text.contains(&b' ') { text.to_vec() } else { error::coded(text) }
+}
+
+fn install_settings(lua: &Lua, state: &Rc<State>, redis: &Table) -> Result<()> {
+    let shared = Rc::clone(state);
+    let setresp = move |lua: &Lua, values: Variadic<Value>| {
+        let [version] = values.as_slice() else {
+            return Err(wrong(error::SETRESP_ARITY));
+        };
+        shared.protocol.set(match lua.coerce_number(version.clone())?.unwrap_or_default() as i64 {
+            2 => Protocol::Resp2,
+            3 => Protocol::Resp3,
+            _ => return Err(wrong(error::SETRESP_VERSION)),
+        });
+        Ok(())
+    };
+    redis.raw_set("setresp", lua.create_function(setresp)?)?;
+    redis.raw_set("set_repl", lua.create_function(set_repl)?)?;
+    let targets =
+        [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
+    targets.iter().try_for_each(|(name, bits)| redis.raw_set(*name, *bits))
+}
+
+fn set_repl(lua: &Lua, values: Variadic<Value>) -> Result<()> {
+    let [targets] = values.as_slice() else {
+        return Err(wrong(error::SET_REPL_ARITY));
+    };
+    let targets = lua.coerce_number(targets.clone())?.unwrap_or_default() as i64;
+    let Some(targets) = u8::try_from(targets).ok().filter(|bits| *bits <= 3) else {
+        return Err(wrong(error::SET_REPL_FLAGS));
+    };
+    host::with(|host| host.set_replication(targets));
+    Ok(())
+}

@@ -1,0 +1,352 @@
+//! One interpreter: it compiles scripts once and runs them many times.
+//!
+//! A run is on the path of a request. What it allocates: the tables KEYS and ARGV with their strings, and
+//! what the script itself makes.
+use crate::api;
+use crate::error;
+use crate::flags::{Flags, split_script};
+use crate::host::{self, Host};
+use crate::library;
+use crate::raised::{SANDBOX, text_of};
+use crate::state::{Failure, OUT_OF_MEMORY, State};
+use crate::to_resp::{Fields, Writer};
+use mlua::{
+    Function, HookTriggers, Lua, LuaOptions, LuaString, RegistryKey, Result, StdLib, Table, Value, VmState,
+};
+use resp::Reply;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// What an interpreter is for. The two have environments that differ a little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// EVAL and its kin.
+    Scripts,
+    /// FUNCTION LOAD and FCALL.
+    Functions,
+}
+
+/// The bounds of an interpreter.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The bytes that the interpreter may take while a script runs; 0 for no bound. A script that needs more
+    /// ends with "ERR not enough memory".
+    pub bytes_max: usize,
+    /// How many instructions of Lua pass between two calls of [`Host::interrupt`].
+    pub instructions_between: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { bytes_max: 1 << 30, instructions_between: 10_000 }
+    }
+}
+
+/// How a run has ended. The reply is written in every case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// The reply is an error that the script did not catch. A command's error is in the server's statistics
+    /// already (`is_counted`).
+    Failed {
+        is_counted: bool,
+    },
+    /// The host, or the bound on memory, ended the script; the reply is the reason.
+    Stopped,
+}
+
+/// A script that has been compiled. Dropping it frees it at the next [`Machine::collect`].
+pub struct Compiled {
+    function: RegistryKey,
+    flags: Flags,
+    sha: String,
+}
+
+impl Compiled {
+    pub fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// The SHA-1 of the whole body, in 40 hexadecimal digits.
+    pub fn sha(&self) -> &str {
+        &self.sha
+    }
+}
+
+/// See the file's opener.
+pub struct Machine {
+    pub(crate) lua: Lua,
+    pub(crate) state: Rc<State>,
+    pub(crate) parts: Parts,
+    fields: Fields,
+    keys: LuaString,
+    argv: LuaString,
+    settings: Cell<Settings>,
+    /// The memory from which on the interrupt collects everything: Lua's own collector begins only when the
+    /// memory has doubled, which may be beyond the bound.
+    collect_at: Rc<Cell<usize>>,
+}
+
+/// What `sandbox.lua` gives back.
+pub(crate) struct Parts {
+    globals: Table,
+    enter: Function,
+    load_text: Function,
+    pub(crate) library: Function,
+    /// Lua's own.
+    next: Function,
+}
+
+/// Why an interpreter cannot be made: it would be a mistake in `sandbox.lua`, or no memory at all.
+const START: &str = "an interpreter starts from files of this crate only";
+
+impl Machine {
+    /// Starts an interpreter. It takes about a hundred kilobytes.
+    pub fn new(kind: Kind, settings: Settings) -> Machine {
+        Machine::try_new(kind, settings).expect(START)
+    }
+
+    fn try_new(kind: Kind, settings: Settings) -> Result<Machine> {
+        let libraries = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::MATH;
+        let lua = Lua::new_with(libraries, LuaOptions::new())?;
+        let state = Rc::new(State::new());
+        let parts = Parts::new(&lua, &state, kind)?;
+        let collect_at = Rc::new(Cell::new(usize::MAX));
+        let machine = Machine {
+            fields: Fields::new(&lua, parts.next.clone())?,
+            keys: lua.create_string("KEYS")?,
+            argv: lua.create_string("ARGV")?,
+            settings: Cell::new(settings),
+            collect_at,
+            state,
+            parts,
+            lua,
+        };
+        machine.set_settings(settings);
+        Ok(machine)
+    }
+
+    /// Changes the bounds, for the scripts that start from now on.
+    pub fn set_settings(&self, settings: Settings) {
+        self.settings.set(settings);
+        self.state.bytes_max.set(settings.bytes_max);
+        let (state, collect_at) = (Rc::clone(&self.state), Rc::clone(&self.collect_at));
+        let hook = move |lua: &Lua, _: &mlua::debug::Debug<'_>| {
+            if lua.used_memory() > collect_at.get() {
+                lua.gc_collect()?;
+                let used = lua.used_memory();
+                let bytes_max = state.bytes_max.get();
+                // Not ever closer to the bound, or a script near it would do nothing but collect.
+                collect_at.set(used + (bytes_max.saturating_sub(used) / 2).max(bytes_max / 32));
+            }
+            state.interrupt().map(|()| VmState::Continue)
+        };
+        let every = HookTriggers::new().every_nth_instruction(settings.instructions_between.max(1));
+        self.lua.set_global_hook(every, hook).expect(START);
+    }
+
+    /// The bytes that the interpreter takes.
+    pub fn used_bytes(&self) -> usize {
+        self.lua.used_memory()
+    }
+
+    /// Goes one step on collecting what scripts have left, and frees scripts that were dropped. To be called
+    /// between scripts.
+    pub fn collect(&self) {
+        self.lua.expire_registry_values();
+        // The collector runs no code of scripts: without `newproxy` they have no finalizers.
+        let _ = self.lua.gc_step();
+    }
+
+    /// Collects everything that scripts have left.
+    pub fn collect_all(&self) {
+        self.lua.expire_registry_values();
+        let _ = self.lua.gc_collect();
+    }
+
+    /// Compiles a script. `Err` is the error's text, code included.
+    pub fn compile(&self, body: &[u8]) -> std::result::Result<Compiled, Vec<u8>> {
+        let (flags, text) = split_script(body).map_err(error::coded)?;
+        let refused = |text: Vec<u8>| error::not_compiled(&text);
+        let function = self.compile_chunk(text, "@user_script").map_err(refused)?;
+        let function = self.lua.create_registry_value(function).map_err(|error| text_of(&error))?;
+        Ok(Compiled { function, flags, sha: api::sha1_of(body) })
+    }
+
+    /// Compiles a chunk of that name. Lua's own function does it, because it gives back its error as the
+    /// bytes they are.
+    pub(crate) fn compile_chunk(&self, text: &[u8], name: &str) -> std::result::Result<Function, Vec<u8>> {
+        self.state.begin();
+        self.bounded(|| {
+            let chunk = self.state.lifted(&self.lua, text.len(), || self.lua.create_string(text))?;
+            self.parts.load_text.call::<(Value, Value)>((chunk, name))
+        })
+        .map_err(|error| text_of(&error))
+        .and_then(|results| match results {
+            (Value::Function(function), _) => Ok(function),
+            (_, Value::String(text)) => Err(text.as_bytes().to_vec()),
+            _ => Err(OUT_OF_MEMORY.to_vec()),
+        })
+    }
+
+    /// Runs a script and writes its reply, in the protocol of `reply`.
+    pub fn run<'a>(
+        &self,
+        script: &Compiled,
+        keys: impl ExactSizeIterator<Item = &'a [u8]>,
+        argv: impl ExactSizeIterator<Item = &'a [u8]>,
+        host: &mut dyn Host,
+        reply: &mut Reply,
+    ) -> Outcome {
+        self.state.begin();
+        let prepared = (|| {
+            let keys = self.strings(keys)?;
+            let argv = self.strings(argv)?;
+            self.parts.globals.raw_set(&self.keys, keys)?;
+            self.parts.globals.raw_set(&self.argv, argv)?;
+            self.lua.registry_value::<Function>(&script.function)
+        })();
+        match prepared {
+            Ok(function) => self.enter(&script.sha, function, host, reply),
+            Err(error) => self.fail(&script.sha, text_of(&error), reply),
+        }
+    }
+
+    /// A table of strings.
+    pub(crate) fn strings<'a>(&self, strings: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Table> {
+        self.lua.create_sequence_from(strings.map(Bytes))
+    }
+
+    /// Calls a function with some arguments, lends it the host, and writes its reply or its error. The name
+    /// is what errors say of it.
+    pub(crate) fn enter(
+        &self,
+        name: &str,
+        call: impl Call,
+        host: &mut dyn Host,
+        reply: &mut Reply,
+    ) -> Outcome {
+        let result = self.bounded(|| {
+            host::lend(host, || {
+                let (is_done, value) = call.enter(&self.parts.enter)?;
+                if is_done {
+                    self.lua.set_memory_limit(0)?;
+                    self.write(value.clone(), reply)?;
+                }
+                Ok((is_done, value))
+            })
+        });
+        match result {
+            Ok((true, _)) => Outcome::Done,
+            Ok((false, Value::String(text))) if *text.as_bytes() == *OUT_OF_MEMORY => {
+                let _ = self.state.stop_out_of_memory();
+                self.fail(name, Vec::new(), reply)
+            }
+            Ok((false, value)) => self.fail(name, self.text_of_value(&value), reply),
+            Err(error) => {
+                let text = error::coded(text_of(&error));
+                self.fail(name, text, reply)
+            }
+        }
+    }
+
+    /// What the script has returned. A stop while it is written takes back what was written.
+    fn write(&self, value: Value, reply: &mut Reply) -> Result<()> {
+        let start = reply.out.len();
+        let mut writer = Writer { fields: &self.fields, state: &self.state, reply };
+        let written = writer.write(value);
+        if written.is_err() {
+            reply.out.truncate(start);
+        }
+        written
+    }
+
+    /// The text of an error that did not reach the handler: Lua could not call it.
+    fn text_of_value(&self, value: &Value) -> Vec<u8> {
+        match value {
+            Value::String(text) => error::coded(text.as_bytes()),
+            Value::Error(error) => error::coded(text_of(error)),
+            _ => error::UNKNOWN.into(),
+        }
+    }
+
+    /// Writes the error that ended a script: the reason of a stop, or what reached the handler, or `text`.
+    pub(crate) fn fail(&self, name: &str, text: Vec<u8>, reply: &mut Reply) -> Outcome {
+        let failure = self.state.failure.take().unwrap_or(Failure { text, ..Failure::default() });
+        let stop = self.state.stop.take();
+        let is_stopped = stop.is_some();
+        let mut text = stop.unwrap_or(failure.text);
+        if let Some(end) = memchr::memchr(0, &text) {
+            text.truncate(end);
+        }
+        self.state.last_error.replace(text.clone());
+        if let Some((source, line)) = failure.place {
+            text.extend_from_slice(format!(" script: {name}, on {source}:{line}.").as_bytes());
+        }
+        reply.error(text);
+        match is_stopped {
+            true => Outcome::Stopped,
+            false => Outcome::Failed { is_counted: failure.is_counted },
+        }
+    }
+
+    /// Runs `f` with the bound on memory in force.
+    pub(crate) fn bounded<R>(&self, f: impl FnOnce() -> Result<R>) -> Result<R> {
+        let bytes_max = self.settings.get().bytes_max;
+        self.collect_at.set(if bytes_max == 0 { usize::MAX } else { bytes_max / 2 });
+        self.lua.set_memory_limit(bytes_max)?;
+        let result = f();
+        self.lua.set_memory_limit(0)?;
+        result
+    }
+}
+
+/// A function and its arguments, called through the `enter` of `sandbox.lua`.
+pub(crate) trait Call {
+    fn enter(self, enter: &Function) -> Result<(bool, Value)>;
+}
+
+impl Call for Function {
+    fn enter(self, enter: &Function) -> Result<(bool, Value)> {
+        enter.call(self)
+    }
+}
+
+impl Call for (Function, Table, Table) {
+    fn enter(self, enter: &Function) -> Result<(bool, Value)> {
+        enter.call(self)
+    }
+}
+
+/// Bytes as a Lua string.
+struct Bytes<'a>(&'a [u8]);
+
+impl mlua::IntoLua for Bytes<'_> {
+    fn into_lua(self, lua: &Lua) -> Result<Value> {
+        lua.create_string(self.0).map(Value::String)
+    }
+}
+
+impl Parts {
+    fn new(lua: &Lua, state: &Rc<State>, kind: Kind) -> Result<Parts> {
+        let is_library = kind == Kind::Functions;
+        let rust = lua.create_table()?;
+        library::install(lua, state, &rust)?;
+        rust.raw_set("redis", api::redis_table(lua, state, is_library)?)?;
+        rust.raw_set("loading", api::loading_table(lua, state)?)?;
+        let setup = lua.create_table()?;
+        setup.raw_set("rust", rust)?;
+        setup.raw_set("is_library", is_library)?;
+        let chunk = lua.load(include_str!("sandbox.lua")).set_name(SANDBOX);
+        let parts: Table = chunk.call(setup)?;
+        let made = Parts {
+            globals: parts.raw_get("globals")?,
+            enter: parts.raw_get("enter")?,
+            load_text: parts.raw_get("load_text")?,
+            library: parts.raw_get("library")?,
+            next: parts.raw_get("next")?,
+        };
+        lua.set_globals(parts.raw_get("face")?)?;
+        Ok(made)
+    }
+}

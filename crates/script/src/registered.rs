@@ -1,0 +1,25 @@
+//! A function that a library has registered.
+use crate::flags::Flags;
+use mlua::RegistryKey;
+
+/// A function of a library.
+pub struct Registered {
+    pub(crate) name: String,
+    pub(crate) description: Option<Vec<u8>>,
+    pub(crate) flags: Flags,
+    pub(crate) callback: RegistryKey,
+}
+
+impl Registered {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn description(&self) -> Option<&[u8]> {
+        self.description.as_deref()
+    }
+
+    pub fn flags(&self) -> Flags {
+        self.flags
+    }
+}

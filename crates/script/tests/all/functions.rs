@@ -1,0 +1,84 @@
+//! Libraries of functions: what loading them answers, and what calls of their functions do.
+use crate::host::{KILLED, Toy};
+use crate::recorded::unescape;
+use resp::{Protocol, Reply};
+use script::{Flags, Kind, Library, Machine, Outcome, Settings, library_name};
+
+fn machine() -> Machine {
+    Machine::new(Kind::Functions, Settings::default())
+}
+
+fn call(machine: &Machine, library: &Library, words: &[&'static str]) -> Vec<u8> {
+    let named = |name: &str| library.functions().iter().find(|f| f.name().eq_ignore_ascii_case(name));
+    let function = named(words[0]).unwrap();
+    let (keys, argv) = words[2..].split_at(words[1].parse().unwrap());
+    let mut host = Toy { is_read_only: function.flags().has(Flags::NO_WRITES), ..Toy::default() };
+    let mut reply = Reply::new(Protocol::Resp2);
+    let bytes = |word: &&'static str| word.as_bytes();
+    machine.run_function(function, keys.iter().map(bytes), argv.iter().map(bytes), &mut host, &mut reply);
+    reply.out
+}
+
+/// Recorded from Redis 8.0.2: a line of code that is loaded, or of a call, above its reply.
+#[test]
+fn libraries_load_and_answer_as_redis_s_do() {
+    let machine = machine();
+    let mut library = None;
+    let mut wrong = Vec::new();
+    let lines: Vec<&str> = include_str!("recorded/functions.txt").lines().collect();
+    for pair in lines.chunks_exact(2) {
+        let expected = unescape(pair[1].trim_start());
+        let got = match pair[0].split_at(2) {
+            ("L ", code) => match machine.load_library(&unescape(code), &mut Toy::default()) {
+                Ok(loaded) => {
+                    let name = loaded.name().to_vec();
+                    library = Some(loaded);
+                    [format!("${}\r\n", name.len()).as_bytes(), &name, b"\r\n"].concat()
+                }
+                Err(text) => [b"-", text.as_slice(), b"\r\n"].concat(),
+            },
+            (_, words) => {
+                let words: Vec<&'static str> = words.split(' ').collect();
+                call(&machine, library.as_ref().unwrap(), &words)
+            }
+        };
+        if got != expected {
+            let (got, expected) = (got.escape_ascii(), expected.escape_ascii());
+            wrong.push(format!("{}\n  got      {got}\n  expected {expected}", pair[0]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_library_tells_its_functions() {
+    let code = b"#!lua name=lib\nredis.register_function{function_name='f', callback=function() end, \
+                 description='d', flags={'no-writes', 'allow-stale'}}";
+    assert_eq!(library_name(code).unwrap(), b"lib");
+    let library = machine().load_library(code, &mut Toy::default()).unwrap();
+    let function = &library.functions()[0];
+    assert_eq!((function.name(), function.description()), ("f", Some(&b"d"[..])));
+    assert_eq!(function.flags().names().collect::<Vec<_>>(), ["no-writes", "allow-stale"]);
+}
+
+#[test]
+fn loading_can_be_stopped() {
+    let mut host = Toy { stop_at: Some(3), ..Toy::default() };
+    let loaded = machine().load_library(b"#!lua name=lib\nwhile true do end", &mut host);
+    let expected = format!("ERR Error registering functions: {KILLED}");
+    assert_eq!(String::from_utf8(loaded.err().unwrap()).unwrap(), expected);
+}
+
+#[test]
+fn functions_keep_the_variables_of_their_library() {
+    let machine = machine();
+    let code = b"#!lua name=lib\nlocal n = 0 redis.register_function('f', function() n = n + 1 return n end)";
+    let library = machine.load_library(code, &mut Toy::default()).unwrap();
+    for n in 1..4 {
+        let mut reply = Reply::new(Protocol::Resp2);
+        let function = &library.functions()[0];
+        let outcome =
+            machine.run_function(function, [].into_iter(), [].into_iter(), &mut Toy::default(), &mut reply);
+        assert_eq!((outcome, reply.out), (Outcome::Done, format!(":{n}\r\n").into_bytes()));
+    }
+}

@@ -1,0 +1,256 @@
+//! Requests that read very much. They run on another thread (`core/lent.rs`), on the data as it was when they
+//! came (`store::Keyspace::aside`), and other clients of the worker do not wait for them.
+//!
+//! ```text
+//! lock its shards, as for any command -- how many steps will it take? -- few: it runs
+//!                                                    \-- many: its values get one more owner each,
+//!                                                        and the handler runs elsewhere, on these
+//! ```
+//!
+//! What a client sees is the same either way. The request has its place among all others where it was
+//! looked at here: what it reads is remembered (CLIENT TRACKING), counts as used, and is removed if it is
+//! past its deadline, then. Its hits and misses are counted when it has run. Within EXEC all requests run
+//! where EXEC does.
+use super::record::Says;
+use super::{Executor, Request};
+use crate::core::key_events::KeyEvents;
+use crate::core::lent::{Errand, Turn, Work};
+use crate::core::modes::Modes;
+use crate::core::registry::Row;
+use crate::core::server::Server;
+use crate::core::session::{After, Session};
+use crate::core::tracking::Origin;
+use crate::state::config::Config;
+use base::Millis;
+use base::random::Random;
+use command::{Call, Done, Flags, LONG_STEPS, Long, LongWhole, Scope, WholeCall};
+use resp::{Args, Reply};
+use std::hint::cold_path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use store::{Key, Keyspace, Listener, Told, View};
+
+/// Keys are shared one by one, so a request of many small ones runs where it is.
+const STEPS_A_KEY: u64 = 4;
+/// In the restless mode of tests one in so many of these requests runs elsewhere, however little it reads.
+const RESTLESS_ONE_IN: usize = 3;
+
+/// What has become of a request that may take long.
+enum Way {
+    Ran(Done),
+    /// It is to run on this.
+    Elsewhere(Box<Keyspace>),
+}
+
+/// A request that is to run elsewhere, and what it runs on.
+struct Reading {
+    aside: Keyspace,
+    config: Arc<Config>,
+    now: Millis,
+    /// Those of the command's row.
+    flags: Flags,
+}
+
+impl<'s> Executor<'s> {
+    /// A command that may take long, on its keys.
+    #[inline(never)]
+    pub(super) fn run_long(
+        &mut self,
+        session: &mut Session,
+        row: &'s Row,
+        long: &'static Long,
+        request: &Request<'_, '_>,
+        reply: &mut Reply,
+    ) -> Done {
+        let (keyspace, settings, args) = (&self.server.keyspace, &self.config.store, request.args);
+        let call = (&*session, row, long);
+        let way = if let (Some(key), Some(hash)) = (row.only_key(&args), request.hash) {
+            let (view, key) = keyspace.lock_one_hashed(session.db, self.now.wall, settings, key, hash);
+            self.run_or_share(call, view, (args, &[key], reply))
+        } else {
+            row.extract_keys(&args, &mut self.positions);
+            let names = self.positions.iter().map(|position| args.at(*position as usize));
+            let names = names.map(|name| (name, keyspace.hash(name)));
+            let (view, keys) = keyspace.lock(session.db, self.now.wall, settings, names);
+            self.run_or_share(call, view, (args, &keys, reply))
+        };
+        match way {
+            Way::Ran(done) => done,
+            Way::Elsewhere(aside) => {
+                cold_path();
+                row.extract_keys(&args, &mut self.positions);
+                let (reading, positions) = (self.reading(*aside, row), self.positions.clone());
+                self.lend(session, Box::new(move |turn| reading.on_keys(long, &positions, turn)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs a command on these keys, whose shards the view holds, or shares their values if it takes long.
+    fn run_or_share<'k>(
+        &self,
+        (session, row, long): (&Session, &Row, &Long),
+        mut view: View<'k>,
+        (args, keys, reply): (Args<'k>, &[Key<'k>], &mut Reply),
+    ) -> Way {
+        self.prepare(&mut view, row, keys);
+        view.ignore_lookups();
+        let steps = (long.work)(&mut Call::new(&mut view, args, keys, reply));
+        if self.is_to_be_lent(session, steps, keys.len()) {
+            cold_path();
+            let aside = view.aside(keys);
+            self.let_go(view);
+            return Way::Elsewhere(Box::new(aside));
+        }
+        if row.flags.has(Flags::READONLY) {
+            view.count_lookups();
+        }
+        let done = self.run_call(session.db, &mut view, long.run, (args, keys, reply), |_| ());
+        self.let_go(view);
+        Way::Ran(done)
+    }
+
+    /// A command that may take long, on the whole keyspace. It runs alone if its row says
+    /// [`Scope::Exclusive`], or is alone until it has a copy of all.
+    #[inline(never)]
+    pub(super) fn run_long_on_all(
+        &mut self,
+        session: &mut Session,
+        row: &'s Row,
+        (scope, long): (Scope, &'static LongWhole),
+        (args, reply): (Args<'_>, &mut Reply),
+    ) -> Done {
+        let db = session.db;
+        let steps = (long.work)(&WholeCall {
+            keyspace: &self.server.keyspace,
+            db,
+            now: self.now.wall,
+            settings: &self.config.store,
+            args,
+            reply,
+            random: &mut self.random,
+            garbage: &mut self.garbage,
+        });
+        if self.is_to_be_lent(session, steps, 1) {
+            cold_path();
+            let aside = self.server.keyspace.empty_aside(&mut self.random);
+            self.in_scope(scope, |this| {
+                this.remember_alone(row, &args);
+                this.server.keyspace.share_with(&aside, db);
+            });
+            let (reading, random) = (self.reading(aside, row), Random::new(self.random.next_u64()));
+            self.lend(session, Box::new(move |turn| reading.on_all(long, random, turn)));
+            return Ok(());
+        }
+        self.in_scope(scope, |this| {
+            let done = this.run_on_all_recorded(db, row, (long.run, Says::IfChanged), (args, reply));
+            this.remember_alone(row, &args);
+            done
+        })
+    }
+
+    fn in_scope<R>(&mut self, scope: Scope, work: impl FnOnce(&mut Self) -> R) -> R {
+        match scope {
+            Scope::Shared => work(self),
+            Scope::Exclusive => self.alone(work),
+        }
+    }
+
+    /// Whether a request of so many steps, on so many keys, runs elsewhere.
+    fn is_to_be_lent(&self, session: &Session, steps: Option<u64>, keys: usize) -> bool {
+        let Some(steps) = steps else { return false };
+        if self.keeps_sessions || self.is_alone || session.modes.has(Modes::EXECUTING) {
+            return false;
+        }
+        let is_long = steps >= LONG_STEPS && steps >= STEPS_A_KEY * keys as u64;
+        is_long || self.server.restless.draw(RESTLESS_ONE_IN) == Some(0)
+    }
+
+    fn reading(&self, mut aside: Keyspace, row: &Row) -> Reading {
+        let events = &self.server.key_events;
+        aside.tell_misses_to(|| Box::new(Misses(Arc::clone(events))));
+        Reading { aside, config: Arc::clone(&self.config), now: self.now.wall, flags: row.flags }
+    }
+
+    /// Has the worker lend the session, for this.
+    fn lend(&mut self, session: &mut Session, work: Work) {
+        session.after = After::Elsewhere;
+        self.server.stats.requests_lent.fetch_add(1, Relaxed);
+        self.errand = Some(Errand { work, is_mute: !session.reply_mode.answers() });
+    }
+
+    /// What the request that ran last has left to be done, with [`After::Elsewhere`].
+    pub(crate) fn take_errand(&mut self) -> Errand {
+        self.errand.take().expect("who leaves the session so leaves an errand too")
+    }
+
+    /// From here on nothing is to be done elsewhere: the session that is served has no client any more. Or
+    /// no longer so.
+    pub(crate) fn keep_sessions(&mut self, keeps: bool) {
+        self.keeps_sessions = keeps;
+    }
+
+    /// A request that ran elsewhere has come back: counts the time that it took there, and its error.
+    pub(crate) fn note_return(&self, session: &Session, ticks: u64, done: &Done) {
+        let row = session.record.last_row.load(Relaxed);
+        self.count_time(row, ticks);
+        if let Err(error) = done {
+            self.counters.commands[row as usize].failed.add(1);
+            self.counters.count_error(error.text());
+        }
+    }
+}
+
+impl Reading {
+    fn on_keys(self, long: &Long, positions: &[u32], turn: Turn<'_>) -> Done {
+        let Turn { server, session, args, reply } = turn;
+        let Reading { aside, config, now, flags } = self;
+        let names = positions.iter().map(|position| args.at(*position as usize));
+        let names = names.map(|name| (name, aside.hash(name)));
+        let (mut view, keys) = aside.lock(session.db, now, &config.store, names);
+        if flags.has(Flags::READONLY) {
+            view.count_lookups();
+        }
+        let done = (long.run)(&mut Call::new(&mut view, args, &keys, reply));
+        drop(view);
+        settle(server, &aside);
+        done
+    }
+
+    fn on_all(self, long: &LongWhole, mut random: Random, turn: Turn<'_>) -> Done {
+        let Turn { server, session, args, reply } = turn;
+        let Reading { aside, config, now, .. } = self;
+        let done = (long.run)(&mut WholeCall {
+            keyspace: &aside,
+            db: session.db,
+            now,
+            settings: &config.store,
+            args,
+            reply,
+            random: &mut random,
+            garbage: &mut Vec::new(),
+        });
+        settle(server, &aside);
+        done
+    }
+}
+
+/// A request has run on a keyspace of its own.
+fn settle(server: &Server, aside: &Keyspace) {
+    server.keyspace.count_lookups_of(aside);
+    // Keys that it has missed may have been published. This thread is no worker's.
+    server.mailboxes.announce(usize::MAX);
+}
+
+/// Publishes which keys a request has looked for in vain.
+struct Misses(Arc<KeyEvents>);
+
+impl Listener for Misses {
+    fn hear(&self, told: &[Told]) {
+        self.0.hear(told, Origin::NOBODY);
+    }
+
+    fn flush(&self, _: &Keyspace, _: Option<u16>) {}
+
+    fn swap(&self, _: &Keyspace, _: (u16, u16), _: Millis) {}
+}

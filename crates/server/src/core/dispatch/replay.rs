@@ -1,0 +1,92 @@
+//! Running what an append-only file holds. There is no client: nothing is checked that was checked when it
+//! was first run, nothing is counted, recorded or answered.
+//!
+//! Time stands at its beginning meanwhile. So a key whose deadline has passed since is there until the file
+//! says that it went, as it was when the file was written: else an APPEND behind it would make a new key,
+//! which has no deadline. Only commands on streams see the real time, since no entry is delivered in the
+//! future; but not where the stream has a deadline.
+use super::{Executor, Request, admit};
+use crate::core::registry::{Row, Run};
+use crate::core::server::Server;
+use crate::state::clock::Moment;
+use base::Millis;
+use command::{DataRun, Group};
+use resp::{Args, Reply};
+use store::Deadline;
+
+/// Why a command of a file is not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotACommand;
+
+/// Before all deadlines.
+pub(crate) const BEFORE_ALL: Millis = Millis(1);
+
+impl<'s> Executor<'s> {
+    /// One that replays. `is_alone`: all gates are held for it.
+    pub(crate) fn to_replay(server: &'s Server, is_alone: bool) -> Executor<'s> {
+        let mut executor = Executor::new(server, 0);
+        executor.set_now(Moment { wall: BEFORE_ALL, steady: BEFORE_ALL });
+        executor.is_alone = is_alone;
+        executor
+    }
+
+    /// Calls `work` inside a gate.
+    pub(crate) fn replay_some<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        if self.is_alone {
+            return work(self);
+        }
+        self.begin();
+        let result = work(self);
+        self.end();
+        result
+    }
+
+    /// Runs a command on the data of this database. A command on the server does nothing.
+    pub(crate) fn replay(
+        &mut self,
+        db: u16,
+        request: &Request<'s, '_>,
+        reply: &mut Reply,
+    ) -> Result<(), NotACommand> {
+        let row = admit(request).map_err(|_| NotACommand)?;
+        let args = request.args;
+        if row.doc.group == Group::Stream {
+            self.now.wall = self.time_for_stream(db, row, &args);
+        }
+        let done = match row.run {
+            Run::Data(DataRun::Keys(run)) => match (row.only_key(&args), request.hash) {
+                (Some(key), Some(hash)) => self.run_on_key(db, row, run, (key, hash), (args, reply)),
+                _ => self.run_on_keys(db, row, run, request, reply),
+            },
+            // One that would wait for its keys does nothing: nobody takes up what it leaves.
+            Run::Data(DataRun::Blocking(run)) => self.run_on_keys(db, row, run, request, reply),
+            Run::Data(DataRun::Whole(_, run)) => self.run_on_all(db, run, args, reply),
+            Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => {
+                self.run_on_all(db, ways.all.run, args, reply)
+            }
+            Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys.run, request, reply),
+            Run::Data(DataRun::Long(long)) => self.run_on_keys(db, row, long.run, request, reply),
+            Run::Data(DataRun::LongWhole(_, long)) => self.run_on_all(db, long.run, args, reply),
+            Run::Data(DataRun::Container) | Run::Server(_) => Ok(()),
+        };
+        // A command that failed then has changed nothing, and is not in the file; one that fails now changes
+        // nothing either.
+        drop(done);
+        self.now.wall = BEFORE_ALL;
+        reply.cut(0);
+        Ok(())
+    }
+
+    /// The time that a command on this stream sees.
+    fn time_for_stream(&self, db: u16, row: &Row, args: &Args<'_>) -> Millis {
+        let Server { keyspace, clock, .. } = self.server;
+        let positions = &mut Vec::new();
+        row.extract_keys(args, positions);
+        let names = || positions.iter().map(|position| args.at(*position as usize));
+        let hashed = names().map(|name| (name, keyspace.hash(name)));
+        let (view, _) = keyspace.lock(db, BEFORE_ALL, &self.config.store, hashed);
+        let deadlines = names().filter_map(|name| view.deadline_now(db, name));
+        let may_expire = deadlines.into_iter().any(|deadline| deadline != Deadline::Never);
+        if may_expire { BEFORE_ALL } else { clock.now() }
+    }
+}

@@ -1,0 +1,164 @@
+//! Sessions that workers lend to other threads: a request that takes long runs there, with its client's
+//! session, while the worker goes on with other clients.
+//!
+//! ```text
+//! dispatch finds that a request takes long --- Errand ---> worker --- Lent ---> queue ---> a thread runs it
+//!                                                            ^                               |
+//!                                                            \---- channel, Message::Returned/
+//! ```
+//!
+//! The connection stays with its worker (`worker/lent.rs`): what it receives is kept and not parsed, what is
+//! pushed to it waits behind the reply. A client that leaves or is killed meanwhile gets no reply; its
+//! session still comes back, and is dropped there. The statistics are those of the worker: it counts the
+//! request when it is back, by the time that it took in both places.
+use crate::core::mailbox::Message;
+use crate::core::server::Server;
+use crate::core::session::Session;
+use crate::state::config::reason;
+use crate::state::lending::{Job, Threads};
+use command::Done;
+use net::Meter;
+use resp::{Args, Reply, Span};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, panicking};
+
+/// A request that a session runs, wherever that is.
+pub(crate) struct Turn<'t> {
+    pub(crate) server: &'t Server,
+    pub(crate) session: &'t mut Session,
+    pub(crate) args: Args<'t>,
+    pub(crate) reply: &'t mut Reply,
+}
+
+/// What is to be done on another thread.
+pub(crate) type Work = Box<dyn FnOnce(Turn<'_>) -> Done + Send>;
+
+/// What dispatch has found out of a request that is to be run elsewhere.
+pub(crate) struct Errand {
+    pub(crate) work: Work,
+    /// CLIENT REPLY: the client does not want the reply.
+    pub(crate) is_mute: bool,
+}
+
+/// A copy of a request, which outlives the buffer that it has arrived in.
+#[derive(Default)]
+pub(crate) struct KeptRequest {
+    text: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+impl KeptRequest {
+    /// A copy of these arguments.
+    pub(crate) fn of(args: &Args<'_>) -> KeptRequest {
+        let mut kept = KeptRequest::default();
+        for arg in args.iter_from(0) {
+            kept.spans.push(Span { start: kept.text.len(), len: arg.len() });
+            kept.text.extend_from_slice(arg);
+        }
+        kept
+    }
+
+    pub(crate) fn args(&self) -> Args<'_> {
+        Args::new(&self.text, &self.spans)
+    }
+
+    /// At least as many bytes as the request had when it arrived.
+    pub(crate) fn wire_bytes(&self) -> usize {
+        const HEADER_BYTES_MAX: usize = 32;
+        self.text.len() + (self.spans.len() + 1) * HEADER_BYTES_MAX
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn room_bytes(&self) -> usize {
+        self.text.capacity() + self.spans.capacity() * size_of::<Span>()
+    }
+}
+
+/// A session on its way to a thread and back.
+pub(crate) struct Lent {
+    pub(crate) session: Session,
+    pub(crate) request: KeptRequest,
+    /// Of this request alone; empty until it has run.
+    pub(crate) reply: Reply,
+    pub(crate) is_mute: bool,
+    /// What the request came to, and how long the thread has worked on it.
+    pub(crate) done: Done,
+    pub(crate) ticks: u64,
+    /// None when it is done.
+    work: Option<Work>,
+}
+
+impl Lent {
+    /// A session that is to run this request elsewhere, and the reply that it writes to.
+    pub(crate) fn new(errand: Errand, session: Session, request: KeptRequest, reply: Reply) -> Lent {
+        let Errand { work, is_mute } = errand;
+        Lent { session, request, reply, is_mute, done: Ok(()), ticks: 0, work: Some(work) }
+    }
+
+    fn carry_out(&mut self, server: &Server, meter: Meter) {
+        let Some(work) = self.work.take() else { return };
+        let start = meter.read();
+        let (session, reply) = (&mut self.session, &mut self.reply);
+        self.done = work(Turn { server, session, args: self.request.args(), reply });
+        self.ticks = meter.read().since(start);
+    }
+}
+
+/// The way by which sessions come back to their worker.
+pub(crate) struct Returned {
+    sender: Sender<Box<Lent>>,
+    arrivals: Receiver<Box<Lent>>,
+}
+
+impl Default for Returned {
+    fn default() -> Returned {
+        let (sender, arrivals) = channel();
+        Returned { sender, arrivals }
+    }
+}
+
+impl Returned {
+    /// One that has come back.
+    pub(crate) fn next(&self) -> Option<Box<Lent>> {
+        self.arrivals.try_recv().ok()
+    }
+}
+
+/// Gives a session to a thread. It comes back through the channel of its worker, which is told by a message.
+pub(crate) fn lend(server: &Server, mut lent: Box<Lent>, returned: &Returned, meter: Meter) {
+    let (owner, back) = (server.shared(), returned.sender.clone());
+    let job: Job = Box::new(move || {
+        lent.carry_out(&owner, meter);
+        let worker = lent.session.record.worker;
+        // Where the worker has ended the session ends too.
+        if back.send(lent).is_ok() {
+            owner.mailboxes[worker].send(Message::Returned);
+        }
+    });
+    if server.lending.put(job) == Threads::Enough {
+        return;
+    }
+    let owner = server.shared();
+    let work = move || {
+        let _ender = Ender(&owner);
+        std::iter::from_fn(|| owner.lending.next()).for_each(|job| job());
+    };
+    if let Err(error) = Builder::new().name("sardine-lent".into()).spawn(work) {
+        server.log.warning(&format!("No thread for a request that takes long: {}", reason(&error)));
+        if let Some(job) = server.lending.not_started() {
+            job();
+        }
+    }
+}
+
+/// Ends the server where a thread that runs requests panics: its client would wait for ever. (The program
+/// ends at any panic; this is for servers of tests.)
+struct Ender<'s>(&'s Server);
+
+impl Drop for Ender<'_> {
+    fn drop(&mut self) {
+        if panicking() {
+            self.0.fail("A thread that runs a request has panicked: the server stops");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The files of an append-only file, and the manifest that says which of them count.
+//!
+//! The manifest is replaced in one step, so a crash at any moment leaves the old list or the new one. Files
+//! are made before they are listed, and removed after they are not: what a crash may leave is a file that
+//! nobody lists, and the next one of that name takes its place.
+use super::super::file::NewFile;
+use crate::state::config::{Config, reason};
+use disk::aof::manifest::{Manifest, Part};
+use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// A manifest is not longer than this.
+const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+
+/// The folder of the files.
+pub(super) fn folder(config: &Config) -> PathBuf {
+    config.dir.join(&config.append.folder)
+}
+
+/// Makes the folder if it is not there, and tries whether files can be made in it. An error says why there
+/// can be no append-only file.
+pub(crate) fn prepare(config: &Config) -> io::Result<()> {
+    let folder = folder(config);
+    match std::fs::create_dir(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    NewFile::create(&folder).map(drop)
+}
+
+/// Keeps the folder for this server, as long as the file lives that is returned: two that append to the same
+/// file would ruin it. The kernel forgets it with the process. CONFIG SET dir does not move the folder, so
+/// its path is returned too.
+pub(super) fn claim(config: &Config) -> io::Result<(File, PathBuf)> {
+    prepare(config)?;
+    let path = std::fs::canonicalize(folder(config))?;
+    let folder = File::open(&path)?;
+    match folder.try_lock() {
+        Ok(()) => Ok((folder, path)),
+        Err(TryLockError::WouldBlock) => Err(io::Error::other("another server uses the folder")),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// The name of a file: `appendonly.aof.3.incr.aof`.
+fn name(config: &Config, rest: &str) -> Vec<u8> {
+    let mut name = config.append.file_name.as_os_str().as_bytes().to_vec();
+    name.extend_from_slice(rest.as_bytes());
+    name
+}
+
+pub(super) fn manifest_path(folder: &Path, config: &Config) -> PathBuf {
+    folder.join(os(&name(config, ".manifest")))
+}
+
+/// The file in which all was before Redis 7.
+pub(super) fn single_file(config: &Config) -> PathBuf {
+    config.dir.join(&config.append.file_name)
+}
+
+pub(super) fn os(name: &[u8]) -> &OsStr {
+    OsStr::from_bytes(name)
+}
+
+/// The next base.
+pub(super) fn next_base(config: &Config, manifest: &Manifest) -> Part {
+    let number = manifest.base.as_ref().map_or(0, |base| base.number) + 1;
+    Part { name: name(config, &format!(".{number}.base.rdb")), number }
+}
+
+/// The next increment.
+pub(super) fn next_increment(config: &Config, manifest: &Manifest) -> Part {
+    let number = manifest.increments.last().map_or(0, |last| last.number) + 1;
+    Part { name: name(config, &format!(".{number}.incr.aof")), number }
+}
+
+/// Reads the manifest; None if there is none. An error is for the log.
+pub(super) fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
+    let fatal = |why: &dyn std::fmt::Display| format!("Fatal error: cannot read {}: {why}", path.display());
+    let about = match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fatal(&reason(&error))),
+        Ok(about) => about,
+    };
+    if !about.is_file() || about.len() > MANIFEST_BYTES_MAX {
+        return Err(fatal(&"it is not a regular file of a manifest's length"));
+    }
+    let text = std::fs::read(path).map_err(|error| fatal(&reason(&error)))?;
+    Manifest::parse(&text).map(Some).map_err(|error| fatal(&format!("line {}: {}", error.line, error.what)))
+}
+
+/// Puts this manifest in the place of the old one, and waits until the disk has it.
+pub(super) fn write_manifest(folder: &Path, config: &Config, manifest: &Manifest) -> io::Result<()> {
+    let mut new = NewFile::create(folder)?;
+    new.file.write_all(&manifest.text())?;
+    new.file.sync_all()?;
+    new.put_in_place(&manifest_path(folder, config))
+}
+
+/// Makes a new, empty file for an increment. A file of that name that is there was left by a crash.
+pub(super) fn create_increment(folder: &Path, part: &Part) -> io::Result<File> {
+    let path = folder.join(os(&part.name));
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = File::options().append(true).create_new(true).mode(0o644).open(path)?;
+    File::open(folder)?.sync_all()?;
+    Ok(file)
+}
+
+/// Opens a file of commands to go on with it.
+pub(super) fn open_increment(folder: &Path, part: &Part) -> io::Result<File> {
+    File::options().append(true).open(folder.join(os(&part.name)))
+}
+
+/// Removes files that are not listed any more. What cannot be removed stays, and does no harm.
+pub(super) fn remove(folder: &Path, parts: &[Part]) {
+    for part in parts {
+        let _ = std::fs::remove_file(folder.join(os(&part.name)));
+    }
+}
+
+/// How long a listed file is. An error is for the log.
+pub(super) fn length(folder: &Path, part: &Part) -> Result<u64, String> {
+    let path = folder.join(os(&part.name));
+    let fatal = |why: &dyn std::fmt::Display| format!("Fatal error: {}: {why}", path.display());
+    let about = std::fs::metadata(&path).map_err(|error| fatal(&reason(&error)))?;
+    if !about.is_file() {
+        return Err(fatal(&"it is not a regular file"));
+    }
+    Ok(about.len())
+}
+
+/// The append-only file of before Redis 7 becomes the base of one of several files. It is listed before it is
+/// moved: a start after a crash in between finds it where it was ([`move_single`]).
+pub(super) fn take_over_single(config: &Config) -> io::Result<Manifest> {
+    let part = Part { name: config.append.file_name.as_os_str().as_bytes().to_vec(), number: 1 };
+    let manifest = Manifest { base: Some(part), ..Manifest::default() };
+    prepare(config)?;
+    write_manifest(&folder(config), config, &manifest)?;
+    move_single(config, &manifest)?;
+    Ok(manifest)
+}
+
+/// Moves that file into the folder, if it is listed and not there.
+pub(super) fn move_single(config: &Config, manifest: &Manifest) -> io::Result<()> {
+    let target = folder(config).join(&config.append.file_name);
+    let single = config.append.file_name.as_os_str().as_bytes();
+    let is_listed = manifest.base.as_ref().is_some_and(|base| base.name == single);
+    if !is_listed || target.try_exists()? || !single_file(config).try_exists()? {
+        return Ok(());
+    }
+    std::fs::rename(single_file(config), &target)?;
+    File::open(folder(config))?.sync_all()?;
+    File::open(&config.dir)?.sync_all()
+}
+
+/// The name as it is shown.
+pub(super) fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}

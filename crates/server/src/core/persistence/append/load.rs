@@ -1,0 +1,189 @@
+//! Loads the append-only file, when the server starts: its base, then its increments in their order.
+//!
+//! What may be wrong with it: only the last increment may end in the middle of a command or a transaction,
+//! because a crash leaves that; `aof-load-truncated` says whether its end is cut off then. All else keeps the
+//! server from starting, with the file and the place, and changes nothing.
+//!
+//! Where nothing is there yet, the files are made. As in Redis a dump file is not looked at: the append-only
+//! file is what holds the data.
+use super::super::load::{load_dump, open};
+use super::files::{
+    claim, create_increment, folder, length, manifest_path, move_single, next_increment, open_increment, os,
+    read_manifest, remove, shown, single_file, take_over_single, write_manifest,
+};
+use super::replay::{End, Replay, Replayed};
+use super::rewrite::{names, turn_on_at_start};
+use crate::core::dispatch::replay::BEFORE_ALL;
+use crate::core::memory_limit::free_flushed;
+use crate::core::server::Server;
+use crate::state::append_only::{Files, lock};
+use crate::state::config::{Config, reason};
+use crate::state::persistence::LOADING;
+use disk::aof::manifest::{Manifest, Part};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What dump files begin with.
+const DUMP_MARK: &[u8] = b"REDIS";
+
+/// Loads it, and has what changes the data appended from here on. An error is for the log: the server must
+/// not go on.
+pub(crate) fn load(server: &Server) -> Result<(), String> {
+    let config = &server.config();
+    let began_us = server.clock.steady_us();
+    let fatal = |what: &str, error: &io::Error| format!("Fatal error: {what}: {}. Exiting.", reason(error));
+    let (claim, folder) =
+        claim(config).map_err(|error| fatal("Can't use the folder of the append-only file", &error))?;
+    let manifest = match find(config)? {
+        Some(manifest) => {
+            load_parts(server, config, (&folder, &manifest), false)?;
+            let seconds = (server.clock.steady_us() - began_us) as f64 / 1e6;
+            server.log.notice(&format!("DB loaded from append only file: {seconds:.3} seconds"));
+            manifest
+        }
+        None => Manifest::default(),
+    };
+    let (manifest, file) = go_on_with(&folder, config, manifest)
+        .map_err(|error| fatal("Can't open the append-only file", &error))?;
+    let len = manifest.increments.last().map_or(Ok(0), |part| length(&folder, part))?;
+    let sum = |parts: &[Part]| parts.iter().map(|part| length(&folder, part)).sum::<Result<u64, String>>();
+    let append = &server.append;
+    append.base_bytes.store(sum(manifest.base.as_slice())?, Relaxed);
+    let former = manifest.increments.split_last().map_or(&[][..], |(_, former)| former);
+    // They are not written to, and go with the base when it is replaced.
+    append.base_bytes.fetch_add(sum(former)?, Relaxed);
+    append.current_bytes.store(len, Relaxed);
+    append.bytes_at_begin.store(append.bytes(), Relaxed);
+    let mut files = lock(&append.files);
+    *files = Files { folder, manifest, claim: Some(claim) };
+    drop(files);
+    turn_on_at_start(server, file, len)
+        .map_err(|error| fatal("Can't append to the append-only file", &error))?;
+    server.persistence.refuse(LOADING, false);
+    Ok(())
+}
+
+/// Loads it again (DEBUG LOADAOF), while the caller holds all gates. What is there goes before.
+pub(crate) fn load_again(server: &Server, config: &Config) -> Result<(), String> {
+    free_flushed(server, &mut server.keyspace.clear());
+    let files = lock(&server.append.files);
+    let (folder, manifest) = (files.folder.clone(), files.manifest.clone());
+    drop(files);
+    load_parts(server, config, (&folder, &manifest), true)
+}
+
+/// The list of files; None where there are none.
+fn find(config: &Config) -> Result<Option<Manifest>, String> {
+    let fatal =
+        |error: io::Error| format!("Fatal error: can't take over the append-only file: {}", reason(&error));
+    match read_manifest(&manifest_path(&folder(config), config))? {
+        Some(manifest) => {
+            move_single(config, &manifest).map_err(fatal)?;
+            Ok(Some(manifest))
+        }
+        None if single_file(config).is_file() => take_over_single(config).map(Some).map_err(fatal),
+        None => Ok(None),
+    }
+}
+
+/// The last increment is gone on with; a list without one gets one, and files that are not needed any more
+/// go.
+fn go_on_with(folder: &Path, config: &Config, manifest: Manifest) -> io::Result<(Manifest, File)> {
+    let mut next = Manifest { history: Vec::new(), ..manifest.clone() };
+    remove(folder, &manifest.history);
+    let file = match manifest.increments.last() {
+        Some(last) => open_increment(folder, last)?,
+        None => {
+            let part = next_increment(config, &manifest);
+            let file = create_increment(folder, &part)?;
+            next.increments.push(part);
+            file
+        }
+    };
+    if next != manifest {
+        write_manifest(folder, config, &next)?;
+    }
+    Ok((next, file))
+}
+
+/// Loads all files that are listed. `is_alone`: the caller holds all gates.
+fn load_parts(
+    server: &Server,
+    config: &Config,
+    (folder, manifest): (&Path, &Manifest),
+    is_alone: bool,
+) -> Result<(), String> {
+    let parts: Vec<&Part> = manifest.base.iter().chain(&manifest.increments).collect();
+    let lengths = parts.iter().map(|part| length(folder, part)).collect::<Result<Vec<u64>, String>>()?;
+    server.log.notice(&format!("Loading the append-only file: {}", names(manifest)));
+    server.persistence.loading.begin(server.clock.now(), lengths.iter().sum());
+    server.persistence.forget_functions();
+    for (index, part) in parts.iter().enumerate() {
+        let began_us = server.clock.steady_us();
+        let is_base = manifest.base.as_ref() == Some(*part);
+        let is_last = index + 1 == parts.len();
+        load_part(server, config, (folder, part), (is_base, is_last, is_alone))?;
+        let seconds = (server.clock.steady_us() - began_us) as f64 / 1e6;
+        let what = if is_base { "base" } else { "incr" };
+        server.log.notice(&format!("DB loaded from {what} file {}: {seconds:.3} seconds", shown(&part.name)));
+    }
+    let loading = &server.persistence.loading;
+    loading.end(loading.keys.load(Relaxed), 0);
+    server.persistence.saves.saved_changes.store(server.keyspace.stats().dirty, Relaxed);
+    Ok(())
+}
+
+/// Loads one file: a dump file, which commands may follow, or commands.
+fn load_part(
+    server: &Server,
+    config: &Config,
+    (folder, part): (&Path, &Part),
+    (is_base, is_last, is_alone): (bool, bool, bool),
+) -> Result<(), String> {
+    let path = folder.join(os(&part.name));
+    let fatal =
+        |why: &str| format!("Fatal error loading the append only file {}: {why}. Exiting.", path.display());
+    let io_fatal = |error: io::Error| fatal(&reason(&error));
+    let (mut file, bytes) = open(&path).map_err(io_fatal)?;
+    let mut mark = Vec::new();
+    file.by_ref().take(DUMP_MARK.len() as u64).read_to_end(&mut mark).map_err(io_fatal)?;
+    file.rewind().map_err(io_fatal)?;
+    let mut first = 0;
+    if mark == DUMP_MARK && is_base {
+        let dump = file.try_clone().map_err(io_fatal)?;
+        (_, first) = load_dump(server, config, dump, (BEFORE_ALL, false)).map_err(|why| fatal(&why))?;
+        file.seek(SeekFrom::Start(first)).map_err(io_fatal)?;
+    }
+    let replayed = Replay::new(server, file, first, is_alone).run().map_err(|why| fatal(&why))?;
+    if replayed.end == End::Whole {
+        return Ok(());
+    }
+    let shown = path.display();
+    let Replayed { good_bytes, end } = replayed;
+    if !is_last {
+        return Err(fatal(&format!(
+            "it ends too early (at byte {bytes}), and it is not the last file. Its last whole command ends at byte \
+             {good_bytes}"
+        )));
+    }
+    if end == End::InTransaction {
+        server.log.warning("Revert incomplete MULTI/EXEC transaction from AOF file");
+    }
+    server.log.warning(&format!("!!! Warning: short read while loading the AOF file {shown}!!!"));
+    if !config.append.may_be_truncated {
+        return Err(fatal(
+            "Unexpected end of file reading the append only file. You can: 1) Make a backup of your AOF file, then use \
+             sardine check --fix <filename.manifest>. 2) Alternatively you can set the 'aof-load-truncated' \
+             configuration option to yes and restart the server",
+        ));
+    }
+    server.log.warning(&format!("AOF {shown} loaded anyway because aof-load-truncated is enabled"));
+    server.log.warning(&format!("Truncating the AOF {shown} at offset {good_bytes}"));
+    let cut = File::options().write(true).open(&path).and_then(|file| {
+        file.set_len(good_bytes)?;
+        file.sync_all()
+    });
+    cut.map_err(io_fatal)
+}

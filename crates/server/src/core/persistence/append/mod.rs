@@ -1,0 +1,30 @@
+//! The append-only file: written, begun anew, loaded.
+//!
+//! ```text
+//! workers --- records of the journal ---> writer.rs, on the thread of the journal --- write, sync ---> disk
+//!    ^                                                                                    |
+//!    \------------------------- how far it is on the disk --------------------------------/
+//!
+//! rewrite.rs, on a thread of its own:
+//! all gates are held -> freeze, and from this record on another file -> the gates open
+//!   -> the snapshot is written and takes the place of all that was written before
+//! ```
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `files.rs` | names, the manifest, what a crash leaves |
+//! | `writer.rs` | the reader of the journal that writes |
+//! | `rewrite.rs` | turning it on and off, beginning anew, and the thread that does so |
+//! | `load.rs` | loading, when the server starts |
+//! | `replay.rs` | runs the commands of a file |
+//!
+//! What is known of all that is in `state/append_only.rs`. docs/persistence.md explains it as a whole.
+mod files;
+mod load;
+mod replay;
+mod rewrite;
+mod writer;
+
+pub(crate) use files::prepare;
+pub(crate) use load::{load, load_again};
+pub(crate) use rewrite::{end, rewrite_if_due, start};

@@ -1,0 +1,233 @@
+//! The reader of the journal that writes the append-only file. It runs on the journal's thread, which may
+//! wait for a disk: workers go on, and what they write meanwhile leaves with the next write, under one sync.
+//!
+//! `always`: what has come is written and synced at once, then the workers are told, which keep the replies.
+//! `everysec`: it is written at once, and synced when the last sync is a second ago. `no`: it is written.
+//!
+//! A disk that fails is tried again ten times a second. Writes are refused with MISCONF meanwhile, and
+//! replies that are kept stay so: nothing was acknowledged that may be lost (`disk::aof::increment`).
+use crate::core::server::Server;
+use crate::state::append_only::{AppendOnly, Phase};
+use crate::state::clock::Stopwatch;
+use crate::state::config::{AppendSync, reason};
+use crate::state::persistence::UNWRITTEN;
+use disk::aof::increment::{Increment, Keep};
+use disk::journal::{Reader, Record, Stream};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// So many bytes are written even if more comes.
+const WRITE_BYTES: usize = 256 << 10;
+/// How often a disk that fails is tried again.
+const RETRY: Duration = Duration::from_millis(100);
+/// How long after one sync `everysec` makes the next.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// The log is told of a failure that lasts so often.
+const TELL_EVERY: Duration = Duration::from_secs(30);
+
+/// See the file's opener.
+pub(super) struct Writer {
+    /// The server has the journal, and the journal has this.
+    server: Weak<Server>,
+    append: Arc<AppendOnly>,
+    stream: Stream,
+    /// Files that are to be finished before the present one, each with the record at which it ends.
+    former: VecDeque<(u64, Increment<File>)>,
+    current: Increment<File>,
+    /// The record that comes next.
+    next: u64,
+    keep: Keep,
+    /// The last second that was written to the file.
+    told_s: i64,
+    synced: Stopwatch,
+    failed: Option<Failure>,
+}
+
+/// A disk fails: since the last attempt, and since the log was told.
+struct Failure {
+    tried: Stopwatch,
+    told: Stopwatch,
+}
+
+impl Writer {
+    /// Appends to this file, which is so long, from this record on.
+    pub(super) fn new(server: &Server, file: File, len: u64, next: u64) -> Writer {
+        let keep = keep_for(server.append.sync());
+        Writer {
+            server: Weak::clone(&server.this),
+            append: Arc::clone(&server.append),
+            stream: Stream::for_files(),
+            former: VecDeque::new(),
+            current: Increment::new(file, len, keep),
+            next,
+            keep,
+            told_s: 0,
+            synced: Stopwatch::start(),
+            failed: None,
+        }
+    }
+
+    /// From here on another file is written to.
+    fn switch(&mut self) {
+        let Some(file) = self.append.take_cut() else { return };
+        let next = Increment::new(file, 0, self.keep);
+        self.former.push_back((self.next, std::mem::replace(&mut self.current, next)));
+        self.stream.begin_anew();
+        self.told_s = 0;
+    }
+
+    /// Tells the file the time, once a second.
+    fn tell_time(&mut self) {
+        let now_s = self.server.upgrade().map_or(self.told_s, |server| server.clock.now().0 / 1000);
+        if now_s != self.told_s {
+            self.told_s = now_s;
+            self.current.gather().extend_from_slice(format!("#TS:{now_s}\r\n").as_bytes());
+        }
+    }
+
+    /// Writes what is gathered, and syncs it where that is due. Returns after how long it is to be tried
+    /// again.
+    fn flush(&mut self, server: &Server, must_sync: bool) -> Option<Duration> {
+        let append = &server.append;
+        // A rewrite has begun, and nothing was written since.
+        if self.next >= append.cut_at() {
+            self.switch();
+        }
+        self.obey(append.sync());
+        let done = self.write(server, must_sync);
+        append.gathered_bytes.store(self.current.gathered_bytes() as u64, Relaxed);
+        append.is_unsynced.store(self.current.is_unsynced(), Relaxed);
+        append.current_bytes.store(self.current.len(), Relaxed);
+        append.former_bytes.store(self.former.iter().map(|(_, file)| file.len()).sum(), Relaxed);
+        if self.current.is_doubtful() {
+            append.is_doubtful.store(true, Relaxed);
+        }
+        match done {
+            Ok(due) => {
+                self.note_success(server);
+                due
+            }
+            Err(error) => {
+                self.note_failure(server, &error);
+                Some(RETRY)
+            }
+        }
+    }
+
+    fn obey(&mut self, sync: AppendSync) {
+        let keep = keep_for(sync);
+        if keep != self.keep {
+            self.keep = keep;
+            self.current.keep(keep);
+            self.former.iter_mut().for_each(|(_, file)| file.keep(keep));
+        }
+    }
+
+    fn write(&mut self, server: &Server, must_sync: bool) -> io::Result<Option<Duration>> {
+        let append = &server.append;
+        while let Some((end, file)) = self.former.front_mut() {
+            // What a newer snapshot has need not be written.
+            if append.covered() < *end {
+                file.write()?;
+                file.sync()?;
+            }
+            self.former.pop_front();
+        }
+        self.current.write()?;
+        let is_saving =
+            || server.persistence.saves.running().is_some() || append.rewrites.running().is_some();
+        let rests = append.rests_while_saving() && is_saving();
+        let age = Duration::from_nanos(self.synced.elapsed_ns());
+        let due = match append.sync() {
+            _ if must_sync => Duration::ZERO,
+            _ if !self.current.is_unsynced() => Duration::MAX,
+            _ if rests => SYNC_EVERY,
+            AppendSync::Always => Duration::ZERO,
+            AppendSync::EverySecond => SYNC_EVERY.saturating_sub(age),
+            AppendSync::No => Duration::MAX,
+        };
+        if due.is_zero() {
+            self.current.sync()?;
+            self.synced = Stopwatch::start();
+        }
+        if !self.current.is_unsynced() || rests && append.sync() == AppendSync::Always {
+            append.note_synced(self.next);
+            append.waiting().for_each(|worker| server.mailboxes[worker].wake());
+        }
+        Ok((!due.is_zero() && due != Duration::MAX).then_some(due))
+    }
+
+    fn note_failure(&mut self, server: &Server, error: &io::Error) {
+        let why = reason(error);
+        let is_new = server.append.note_failure(Some(why.clone()));
+        let failure = self
+            .failed
+            .get_or_insert_with(|| Failure { tried: Stopwatch::start(), told: Stopwatch::start() });
+        failure.tried = Stopwatch::start();
+        if is_new || failure.told.elapsed_ns() > TELL_EVERY.as_nanos() as u64 {
+            failure.told = Stopwatch::start();
+            server.log.warning(&format!("Error writing to the AOF file: {why}"));
+        }
+        match server.append.phase() {
+            Phase::On => server.persistence.refuse(UNWRITTEN, true),
+            // A file that does not count yet is no reason to refuse anything, nor to keep what it does not
+            // take.
+            _ => server.append.rewrites.give_up(),
+        }
+    }
+
+    fn note_success(&mut self, server: &Server) {
+        if self.failed.take().is_some() {
+            server.append.note_failure(None);
+            server.log.warning("AOF write error looks solved. The server can write again.");
+            server.persistence.refuse(UNWRITTEN, false);
+        }
+    }
+}
+
+fn keep_for(sync: AppendSync) -> Keep {
+    match sync {
+        AppendSync::Always => Keep::UntilSynced,
+        AppendSync::EverySecond | AppendSync::No => Keep::Nothing,
+    }
+}
+
+impl Reader for Writer {
+    fn take(&mut self, record: &Record<'_>) {
+        if record.number >= self.append.cut_at() {
+            self.switch();
+        }
+        if self.append.has_times() {
+            self.tell_time();
+        }
+        self.stream.write(record, self.current.gather());
+        self.next = record.number + 1;
+        if self.current.gathered_bytes() >= WRITE_BYTES
+            && self.failed.is_none()
+            && let Some(server) = self.server.upgrade()
+        {
+            self.flush(&server, false);
+        }
+    }
+
+    fn pause(&mut self) -> Option<Duration> {
+        let server = self.server.upgrade()?;
+        if let Some(failure) = &self.failed {
+            let passed = Duration::from_nanos(failure.tried.elapsed_ns());
+            if passed < RETRY {
+                return Some(RETRY - passed);
+            }
+        }
+        self.flush(&server, false)
+    }
+
+    fn settle(&mut self) {
+        if let Some(server) = self.server.upgrade() {
+            self.flush(&server, true);
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! What is known of the append-only file: whether there is one, how far it is on the disk, who waits for
+//! that, how the last attempts ended. `core/persistence/append` does the work.
+//!
+//! ```text
+//! Off --- appendonly yes ---> Beginning --- its first snapshot is written ---> On
+//!  ^                              |                                            |
+//!  \------------------------------+--------------- appendonly no --------------/
+//!
+//! Off --- the server starts with it, and has loaded it ---> On
+//! ```
+//!
+//! While it is `Beginning`, changes are written to a file that counts only once there is a snapshot to go
+//! with it. One thread turns it on and off and begins it anew, in the order in which that is asked for
+//! ([`Orders`]); another, that of the journal, writes.
+use crate::state::config::{AppendSync, Appending};
+use crate::state::persistence::Save;
+use disk::aof::manifest::Manifest;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// See the file's opener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Off,
+    Beginning,
+    On,
+}
+
+/// All of it; one for a server.
+pub(crate) struct AppendOnly {
+    phase: AtomicU8,
+    /// The settings in force, as those who write look at them.
+    sync: AtomicU8,
+    rests_while_saving: AtomicBool,
+    has_times: AtomicBool,
+    /// All records of the journal below this number are on the disk, or are in a snapshot that is.
+    synced: Tide,
+    /// For each worker, whether replies wait for that.
+    waiting: Box<[Waiting]>,
+    /// From this record on another file is written to: [`AppendOnly::take_cut`].
+    cut_at: AtomicU64,
+    cut: Mutex<Option<File>>,
+    /// Records below are in a snapshot that the file begins with: what was not written of them need not be.
+    covered: AtomicU64,
+    /// The last write has failed.
+    has_failed: AtomicBool,
+    /// Why, as clients are told.
+    failure: Mutex<String>,
+    /// A part of the file may be missing: it has to begin anew.
+    pub(crate) is_doubtful: AtomicBool,
+    /// How long the increments are that were written to before, and the one that is.
+    pub(crate) former_bytes: AtomicU64,
+    pub(crate) current_bytes: AtomicU64,
+    /// How long the file's base is, and how long all was when it last began.
+    pub(crate) base_bytes: AtomicU64,
+    pub(crate) bytes_at_begin: AtomicU64,
+    /// What is taken and not written.
+    pub(crate) gathered_bytes: AtomicU64,
+    /// Whether what was written waits to be put on the disk.
+    pub(crate) is_unsynced: AtomicBool,
+    /// The reader of the journal that writes, while there is one.
+    pub(crate) reader: Mutex<Option<u64>>,
+    pub(crate) files: Mutex<Files>,
+    pub(crate) rewrites: Rewrites,
+    orders: Mutex<Orders>,
+    ordered: Condvar,
+    /// The thread that carries them out.
+    pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A number on cache lines of its own: one thread writes it, all workers read it.
+#[repr(align(128))]
+struct Tide(AtomicU64);
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Waiting(AtomicBool);
+
+/// Which files there are.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// Where they are.
+    pub(crate) folder: PathBuf,
+    pub(crate) manifest: Manifest,
+    /// While it is there no other server appends to these files.
+    pub(crate) claim: Option<File>,
+}
+
+/// What is to be done, by one thread.
+#[derive(Default)]
+struct Orders {
+    is_wanted: bool,
+    /// It is wanted from now on, and the thread has not looked yet.
+    begins: bool,
+    rewrites: bool,
+    ends: bool,
+}
+
+/// What the thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Begin,
+    Stop,
+    Rewrite,
+    End,
+}
+
+/// How often the file began anew, and how that ended.
+pub(crate) struct Rewrites {
+    /// The snapshot that is being written for it.
+    running: Mutex<Option<Arc<Save>>>,
+    /// One is asked for, or runs.
+    pub(crate) is_under_way: AtomicBool,
+    pub(crate) count: AtomicU64,
+    /// How many failed in a row.
+    pub(crate) failures: AtomicU64,
+    /// When the last one ended, by the steady time.
+    pub(crate) ended_us: AtomicI64,
+    /// How long it took; -1: there was none.
+    pub(crate) took_s: AtomicI64,
+    pub(crate) has_failed: AtomicBool,
+    pub(crate) copied_bytes: AtomicU64,
+}
+
+const NO_CUT: u64 = u64::MAX;
+
+impl AppendOnly {
+    /// There is none yet.
+    pub(crate) fn new(workers: usize, settings: &Appending) -> AppendOnly {
+        let append = AppendOnly {
+            phase: AtomicU8::new(Phase::Off as u8),
+            sync: AtomicU8::new(0),
+            rests_while_saving: AtomicBool::new(false),
+            has_times: AtomicBool::new(false),
+            synced: Tide(AtomicU64::new(0)),
+            waiting: (0..workers).map(|_| Waiting::default()).collect(),
+            cut_at: AtomicU64::new(NO_CUT),
+            cut: Mutex::default(),
+            covered: AtomicU64::new(0),
+            has_failed: AtomicBool::new(false),
+            failure: Mutex::default(),
+            is_doubtful: AtomicBool::new(false),
+            former_bytes: AtomicU64::new(0),
+            current_bytes: AtomicU64::new(0),
+            base_bytes: AtomicU64::new(0),
+            bytes_at_begin: AtomicU64::new(0),
+            gathered_bytes: AtomicU64::new(0),
+            is_unsynced: AtomicBool::new(false),
+            reader: Mutex::default(),
+            files: Mutex::default(),
+            rewrites: Rewrites {
+                running: Mutex::default(),
+                is_under_way: AtomicBool::new(false),
+                count: AtomicU64::new(0),
+                failures: AtomicU64::new(0),
+                ended_us: AtomicI64::new(i64::MIN),
+                took_s: AtomicI64::new(-1),
+                has_failed: AtomicBool::new(false),
+                copied_bytes: AtomicU64::new(0),
+            },
+            orders: Mutex::new(Orders { is_wanted: settings.is_wanted, ..Orders::default() }),
+            ordered: Condvar::new(),
+            thread: Mutex::default(),
+        };
+        append.obey(settings);
+        append
+    }
+
+    /// How it writes, from here on. Whether it writes is [`AppendOnly::want`].
+    pub(crate) fn obey(&self, settings: &Appending) {
+        self.sync.store(settings.sync as u8, Relaxed);
+        self.rests_while_saving.store(settings.rests_while_saving, Relaxed);
+        self.has_times.store(settings.has_times, Relaxed);
+    }
+
+    /// What `appendfsync` says.
+    pub(crate) fn sync(&self) -> AppendSync {
+        match self.sync.load(Relaxed) {
+            sync if sync == AppendSync::Always as u8 => AppendSync::Always,
+            sync if sync == AppendSync::No as u8 => AppendSync::No,
+            _ => AppendSync::EverySecond,
+        }
+    }
+
+    pub(crate) fn has_times(&self) -> bool {
+        self.has_times.load(Relaxed)
+    }
+
+    pub(crate) fn rests_while_saving(&self) -> bool {
+        self.rests_while_saving.load(Relaxed)
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Acquire) {
+            phase if phase == Phase::On as u8 => Phase::On,
+            phase if phase == Phase::Beginning as u8 => Phase::Beginning,
+            _ => Phase::Off,
+        }
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Release);
+    }
+
+    /// Whether a reply to a write is kept until the disk has what was written.
+    #[inline]
+    pub(crate) fn holds_replies(&self) -> bool {
+        self.sync.load(Relaxed) == AppendSync::Always as u8 && self.phase.load(Relaxed) == Phase::On as u8
+    }
+
+    // How far the disk is.
+
+    /// All records below this number are on the disk.
+    #[inline]
+    pub(crate) fn synced(&self) -> u64 {
+        self.synced.0.load(Acquire)
+    }
+
+    /// The disk has all records below this number: [`AppendOnly::waiting`] are to be woken.
+    pub(crate) fn note_synced(&self, number: u64) {
+        self.synced.0.fetch_max(number, AcqRel);
+        // A worker says that it waits, and then looks once more; here it is the other way round.
+        fence(SeqCst);
+    }
+
+    /// Whether replies of this worker wait for the disk. It has to look at [`AppendOnly::synced`] once more
+    /// before it sleeps.
+    pub(crate) fn note_waiting(&self, worker: usize, waits: bool) {
+        self.waiting[worker].0.store(waits, Relaxed);
+        fence(SeqCst);
+    }
+
+    /// All workers where replies wait for the disk.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = usize> {
+        let waits = |(_, waiting): &(usize, &Waiting)| waiting.0.load(Relaxed);
+        self.waiting.iter().enumerate().filter(waits).map(|(worker, _)| worker)
+    }
+
+    // Where it is written to.
+
+    /// From this record on `file` is written to. The caller holds all gates, so nobody has taken the number.
+    pub(crate) fn cut(&self, number: u64, file: File) {
+        *lock(&self.cut) = Some(file);
+        self.cut_at.store(number, Release);
+    }
+
+    /// The record from which on another file is written to; greater than all numbers if there is none.
+    #[inline]
+    pub(crate) fn cut_at(&self) -> u64 {
+        self.cut_at.load(Acquire)
+    }
+
+    /// That file, for whoever writes.
+    pub(crate) fn take_cut(&self) -> Option<File> {
+        self.cut_at.store(NO_CUT, Relaxed);
+        lock(&self.cut).take()
+    }
+
+    /// A snapshot is on the disk that has all records below this number.
+    pub(crate) fn cover(&self, number: u64) {
+        self.covered.fetch_max(number, AcqRel);
+    }
+
+    pub(crate) fn covered(&self) -> u64 {
+        self.covered.load(Acquire)
+    }
+
+    /// How long all files are together.
+    pub(crate) fn bytes(&self) -> u64 {
+        let parts = [&self.base_bytes, &self.former_bytes, &self.current_bytes];
+        parts.iter().map(|part| part.load(Relaxed)).sum()
+    }
+
+    // Failures.
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Relaxed)
+    }
+
+    /// The last write has failed for this reason, or has not. Returns whether that is new.
+    pub(crate) fn note_failure(&self, why: Option<String>) -> bool {
+        let is_new = self.has_failed.load(Relaxed) != why.is_some();
+        if is_new {
+            *lock(&self.failure) = why.clone().unwrap_or_default();
+            self.has_failed.store(why.is_some(), Relaxed);
+        }
+        is_new
+    }
+
+    /// Why the last write has failed.
+    pub(crate) fn failure(&self) -> String {
+        lock(&self.failure).clone()
+    }
+
+    // Orders.
+
+    /// Whether there is to be one. Returns at once; what is under way for nothing is given up.
+    pub(crate) fn want(&self, is_wanted: bool) {
+        let mut orders = lock(&self.orders);
+        if orders.is_wanted == is_wanted {
+            return;
+        }
+        orders.is_wanted = is_wanted;
+        if is_wanted {
+            orders.begins = true;
+        } else {
+            orders.begins = false;
+            orders.rewrites = false;
+            self.rewrites.give_up();
+        }
+        self.ordered.notify_one();
+    }
+
+    /// Whether there is one, or will be.
+    pub(crate) fn is_wanted(&self) -> bool {
+        lock(&self.orders).is_wanted
+    }
+
+    /// Whether it begins, or begins anew, or is about to.
+    pub(crate) fn is_rewriting(&self) -> bool {
+        let orders = lock(&self.orders);
+        orders.begins || self.rewrites.is_under_way.load(Relaxed)
+    }
+
+    /// Has it begin anew; false if that is under way.
+    pub(crate) fn order_rewrite(&self) -> bool {
+        let mut orders = lock(&self.orders);
+        if self.rewrites.is_under_way.swap(true, Relaxed) {
+            return false;
+        }
+        orders.rewrites = true;
+        self.ordered.notify_one();
+        true
+    }
+
+    /// What to do next, waited for.
+    pub(crate) fn next_order(&self) -> Order {
+        let mut orders = lock(&self.orders);
+        loop {
+            if orders.ends {
+                return Order::End;
+            }
+            let is_off = self.phase() == Phase::Off;
+            let is_wanted = orders.is_wanted;
+            let begins = std::mem::take(&mut orders.begins);
+            let rewrites = std::mem::take(&mut orders.rewrites);
+            match is_wanted {
+                true if is_off && (begins || rewrites) => {
+                    self.rewrites.is_under_way.store(true, Relaxed);
+                    return Order::Begin;
+                }
+                false if !is_off => return Order::Stop,
+                _ if rewrites => return Order::Rewrite,
+                _ => {}
+            }
+            orders = self.ordered.wait(orders).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The server ends: what is under way is given up, and the thread returns.
+    pub(crate) fn end(&self) {
+        lock(&self.orders).ends = true;
+        self.rewrites.give_up();
+        self.ordered.notify_one();
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Rewrites {
+    /// The snapshot that is being written.
+    pub(crate) fn running(&self) -> Option<Arc<Save>> {
+        lock(&self.running).clone()
+    }
+
+    pub(crate) fn begin(&self, save: Save) -> Arc<Save> {
+        Arc::clone(lock(&self.running).insert(Arc::new(save)))
+    }
+
+    /// It has ended, at this steady time; None if it was given up.
+    pub(crate) fn end(&self, is_done: Option<bool>, took_s: i64, now_us: i64) {
+        if let Some(save) = lock(&self.running).take() {
+            self.copied_bytes.store(save.copied_bytes(), Relaxed);
+        }
+        let Some(is_done) = is_done else {
+            return self.is_under_way.store(false, Relaxed);
+        };
+        self.took_s.store(took_s, Relaxed);
+        self.ended_us.store(now_us, Relaxed);
+        self.has_failed.store(!is_done, Relaxed);
+        match is_done {
+            true => {
+                self.failures.store(0, Relaxed);
+                self.count.fetch_add(1, Relaxed);
+            }
+            false => drop(self.failures.fetch_add(1, Relaxed)),
+        }
+        self.is_under_way.store(false, Relaxed);
+    }
+
+    /// Asks the one that is being written to stop.
+    pub(crate) fn give_up(&self) {
+        if let Some(save) = self.running() {
+            save.give_up();
+        }
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

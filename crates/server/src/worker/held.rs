@@ -1,0 +1,121 @@
+//! Replies to writes that wait for the disk (`appendfsync always`), and clients that wait for it by
+//! themselves (WAITAOF).
+//!
+//! A connection that has written is kept back by the engine: whatever is sent to it from then on leaves when
+//! the disk has what it wrote, in its order. Its requests go on, and so do all other clients. What a reply
+//! waits for is a number of the journal: `state/append_only.rs` knows how far the disk is, and wakes the
+//! worker.
+use super::Worker;
+use crate::core::server::Server;
+use crate::core::session::Waiting;
+use net::{ConnId, Engine};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// See the file's opener.
+#[derive(Default)]
+pub(super) struct Held {
+    /// Connections that are kept back, each until the disk has all records below a number. Numbers ascend;
+    /// the last one of a connection counts.
+    replies: VecDeque<(u64, ConnId)>,
+    last: BTreeMap<ConnId, u64>,
+    /// The same for connections whose command waits.
+    commands: BTreeSet<(u64, ConnId)>,
+}
+
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.replies.is_empty() && self.commands.is_empty()
+    }
+
+    /// The number that is reached first.
+    fn first(&self) -> Option<u64> {
+        let commands = self.commands.first().map(|(number, _)| *number);
+        let replies = self.replies.front().map(|(number, _)| *number);
+        commands.into_iter().chain(replies).min()
+    }
+
+    /// The command of this connection waits no longer.
+    pub(super) fn remove(&mut self, id: ConnId, waiting: &Waiting) {
+        if let Some(local) = &waiting.local {
+            self.commands.remove(&(local.number, id));
+        }
+    }
+}
+
+impl Worker<'_> {
+    /// This connection's client has changed something, by records below this number: if the disk is waited
+    /// for, nothing is sent to it before.
+    #[cold]
+    pub(super) fn hold(&mut self, id: ConnId, number: u64) {
+        if let Some(connection) = self.table.at(id) {
+            connection.session.records_end = number;
+        }
+        let append = &self.server.append;
+        if append.holds_replies() && number > append.synced() {
+            self.engine.keep_back(id);
+            if self.held.last.insert(id, number) != Some(number) {
+                self.held.replies.push_back((number, id));
+            }
+            append.note_waiting(self.index, true);
+        }
+    }
+
+    /// The command of this connection waits for the disk, if it is WAITAOF.
+    pub(super) fn hold_command(&mut self, id: ConnId) {
+        let waiting = self.table.at(id).and_then(|connection| connection.session.waiting.as_ref());
+        if let Some(local) = waiting.and_then(|waiting| waiting.local.as_ref()) {
+            self.held.commands.insert((local.number, id));
+            self.server.append.note_waiting(self.index, true);
+        }
+    }
+
+    /// Whether something that was kept may be let go.
+    #[inline]
+    pub(super) fn may_let_go(&self) -> bool {
+        if self.held.is_empty() {
+            return false;
+        }
+        let append = &self.server.append;
+        self.held.first().is_some_and(|number| number <= append.synced())
+            || !append.holds_replies() && !self.held.replies.is_empty()
+    }
+
+    /// Lets go what the disk has, or all replies if it is not waited for any more.
+    pub(super) fn let_go(&mut self) {
+        if !self.may_let_go() {
+            return;
+        }
+        let (synced, holds) = (self.server.append.synced(), self.server.append.holds_replies());
+        while let Some((number, id)) = self.held.replies.front().copied()
+            && (number <= synced || !holds)
+        {
+            self.held.replies.pop_front();
+            if self.held.last.get(&id) == Some(&number) {
+                self.held.last.remove(&id);
+                self.engine.let_go(id);
+            }
+        }
+        while let Some((number, id)) = self.held.commands.first().copied()
+            && number <= synced
+        {
+            self.held.commands.pop_first();
+            self.end_wait_for_disk(id);
+        }
+        if self.held.is_empty() {
+            self.server.append.note_waiting(self.index, false);
+        }
+    }
+}
+
+/// A connection is about to be sent replies before the end of its turn, in which the worker's records have
+/// ended here and there: if it has written, they are kept back already.
+#[cold]
+pub(super) fn keep_back_early(
+    (engine, server): (&mut dyn Engine, &Server),
+    id: ConnId,
+    (before, now): (u64, u64),
+) {
+    if now != before && server.append.holds_replies() {
+        engine.keep_back(id);
+    }
+}

@@ -1,0 +1,425 @@
+//! The append-only file, with the server in this process: what is loaded from files that are whole, cut,
+//! damaged, or of an older form, and who waits for the disk.
+use crate::client::{Client, config, engines, start};
+use server::{AppendSync, Appending, Clock, Config, Log, Running};
+use std::path::{Path, PathBuf};
+
+/// A folder of a test's own, gone when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("sardine-append-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn config(&self, sync: AppendSync) -> Config {
+        let append = Appending { is_wanted: true, sync, ..Appending::default() };
+        Config { dir: self.0.clone(), append, worker_threads: 1, shard_bits: 2, ..config() }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join("appendonlydir").join(name)
+    }
+
+    /// Makes the files of an append-only file.
+    fn write(&self, files: &[(&str, &[u8])]) {
+        let _ = std::fs::remove_dir_all(self.0.join("appendonlydir"));
+        std::fs::create_dir(self.0.join("appendonlydir")).unwrap();
+        for (name, bytes) in files {
+            std::fs::write(self.file(name), bytes).unwrap();
+        }
+    }
+
+    fn start(&self) -> Result<Running, String> {
+        self.start_with(self.config(AppendSync::EverySecond))
+    }
+
+    fn start_with(&self, config: Config) -> Result<Running, String> {
+        server::start(config, Clock::real(), Log::silent()).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const MANIFEST: &str = "appendonly.aof.manifest";
+const FIRST: &str = "appendonly.aof.1.incr.aof";
+const SECOND: &str = "appendonly.aof.2.incr.aof";
+const ONE: &[u8] = b"file appendonly.aof.1.incr.aof seq 1 type i\n";
+const TWO: &[u8] =
+    b"file appendonly.aof.1.incr.aof seq 1 type i\nfile appendonly.aof.2.incr.aof seq 2 type i\n";
+
+fn command(words: &str) -> Vec<u8> {
+    let words: Vec<&str> = words.split(' ').collect();
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    words
+        .iter()
+        .for_each(|word| bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes()));
+    bytes
+}
+
+/// A list of numbers, whose length says how many commands were run.
+fn pushes(count: usize) -> Vec<u8> {
+    (0..count).flat_map(|number| command(&format!("RPUSH l {number}"))).collect()
+}
+
+fn len(server: &Running) -> usize {
+    let mut client = Client::connect(server);
+    client.send(b"LLEN l\r\n");
+    let mut reply = String::new();
+    while !reply.ends_with('\n') {
+        reply.push(char::from(client.read(1)[0]));
+    }
+    reply.trim().trim_start_matches(':').parse().unwrap()
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap()
+}
+
+#[test]
+fn a_file_that_was_cut_anywhere_gives_its_whole_commands_and_goes_on_behind_them() {
+    let folder = Folder::new("cut");
+    let (one, whole) = (pushes(1).len(), pushes(4));
+    for cut in 0..=whole.len() {
+        folder.write(&[(MANIFEST, ONE), (FIRST, &whole[..cut])]);
+        let server = folder.start().unwrap();
+        assert_eq!(len(&server), cut / one, "cut at {cut}");
+        Client::connect(&server).check("RPUSH l more", &format!(":{}\r\n", cut / one + 1));
+        server.stop();
+        let server = folder.start().unwrap();
+        assert_eq!(len(&server), cut / one + 1, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_transaction_without_its_end_is_taken_back() {
+    let folder = Folder::new("transaction");
+    let open = [pushes(2), command("MULTI"), command("DEL l"), command("SET a 1")].concat();
+    for rest in [&b""[..], b"*3\r\n$3\r\nSE"] {
+        folder.write(&[(MANIFEST, ONE), (FIRST, &[&open[..], rest].concat())]);
+        let server = folder.start().unwrap();
+        assert_eq!(len(&server), 2);
+        server.stop();
+        assert_eq!(read(&folder.file(FIRST)), pushes(2));
+    }
+    let whole = [&open[..], &command("EXEC")].concat();
+    folder.write(&[(MANIFEST, ONE), (FIRST, &whole)]);
+    assert_eq!(len(&folder.start().unwrap()), 0);
+}
+
+#[test]
+fn a_cut_end_is_refused_where_it_may_not_be_or_another_file_follows() {
+    let folder = Folder::new("refused");
+    let cut = &pushes(3)[..pushes(3).len() - 2];
+    folder.write(&[(MANIFEST, ONE), (FIRST, cut)]);
+    let mut strict = folder.config(AppendSync::EverySecond);
+    strict.append.may_be_truncated = false;
+    let why = folder.start_with(strict).err().unwrap();
+    assert!(why.contains("Unexpected end of file reading the append only file"), "{why}");
+    folder.write(&[(MANIFEST, TWO), (FIRST, cut), (SECOND, &pushes(1))]);
+    let why = folder.start().err().unwrap();
+    assert!(why.contains("it is not the last file") && why.contains(&pushes(2).len().to_string()), "{why}");
+    assert_eq!(read(&folder.file(FIRST)), cut, "nothing was changed");
+}
+
+#[test]
+fn whatever_is_damaged_is_told_with_its_place_or_does_no_harm() {
+    let folder = Folder::new("damaged");
+    let whole = pushes(4);
+    let mut refused = 0;
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 7);
+        folder.write(&[(MANIFEST, ONE), (FIRST, &bytes)]);
+        match folder.start() {
+            // Another word, key or element; or a length that reaches beyond the end, whose command is cut
+            // off.
+            Ok(server) => assert!(len(&server) <= 4),
+            Err(why) => {
+                assert!(why.contains(FIRST) && why.contains("at byte"), "{at}: {why}");
+                assert_eq!(read(&folder.file(FIRST)), bytes, "it is left as it is");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > whole.len() / 4, "{refused}");
+}
+
+#[test]
+fn files_that_are_listed_and_wrong_are_refused() {
+    let folder = Folder::new("wrong");
+    for (files, expected) in [
+        (&[(MANIFEST, &b"file a/b seq 1 type i\n"[..])][..], "line 1: File can't be a path"),
+        (&[(MANIFEST, b"")], "Found an empty AOF manifest"),
+        (&[(MANIFEST, ONE)], FIRST),
+        (&[(MANIFEST, ONE), (FIRST, b"SET a 1\r\n")], "Bad file format"),
+        (&[(MANIFEST, ONE), (FIRST, b"*2\r\n$7\r\nNOTHING\r\n$1\r\na\r\n")], "Unknown command 'NOTHING'"),
+        (&[(MANIFEST, ONE), (FIRST, b"*1\r\n$4\r\nEXEC\r\n")], "EXEC without MULTI"),
+        (&[(MANIFEST, ONE), (FIRST, b"*2\r\n$6\r\nSELECT\r\n$2\r\n99\r\n")], "Unknown command 'SELECT'"),
+        (&[(MANIFEST, b"file x.rdb seq 1 type b\n"), ("x.rdb", b"REDIS0010\xfa")], "x.rdb"),
+    ] {
+        folder.write(files);
+        let why = folder.start().err().unwrap();
+        assert!(why.contains(expected), "{why}");
+    }
+    folder.write(&[(MANIFEST, ONE)]);
+    std::fs::create_dir(folder.file(FIRST)).unwrap();
+    assert!(folder.start().err().unwrap().contains("it is not a regular file"));
+}
+
+#[test]
+fn a_file_of_before_redis_7_is_taken_over() {
+    let folder = Folder::new("single");
+    std::fs::write(folder.0.join("appendonly.aof"), pushes(3)).unwrap();
+    let server = folder.start().unwrap();
+    Client::connect(&server).check("RPUSH l more", ":4\r\n");
+    server.stop();
+    assert!(!folder.0.join("appendonly.aof").exists());
+    assert_eq!(read(&folder.file("appendonly.aof")), pushes(3));
+    let server = folder.start().unwrap();
+    assert_eq!(len(&server), 4);
+    // With a dump file in front, which is what the first base of the next rewrite is.
+    Client::connect(&server).check("BGREWRITEAOF", "+Background append only file rewriting started\r\n");
+    Client::connect(&server).wait_for_info("aof_rewrites", "1");
+    server.stop();
+    let base = std::fs::read_dir(folder.0.join("appendonlydir")).unwrap().map(|entry| entry.unwrap().path());
+    let base = base.into_iter().find(|path| path.display().to_string().ends_with(".rdb")).unwrap();
+    let mixed = [read(&base), command("SELECT 0"), command("RPUSH l after")].concat();
+    std::fs::remove_dir_all(folder.0.join("appendonlydir")).unwrap();
+    std::fs::write(folder.0.join("appendonly.aof"), mixed).unwrap();
+    assert_eq!(len(&folder.start().unwrap()), 5);
+    // A crash when it was listed and not moved.
+    let single = b"file appendonly.aof seq 1 type b\n";
+    folder.write(&[(MANIFEST, single)]);
+    std::fs::write(folder.0.join("appendonly.aof"), pushes(2)).unwrap();
+    assert_eq!(len(&folder.start().unwrap()), 2);
+}
+
+#[test]
+fn a_key_that_has_expired_since_is_there_until_the_file_says_that_it_went() {
+    let folder = Folder::new("expired");
+    let commands = ["SET k v PXAT 1000", "APPEND k w", "SET m v PXAT 1000", "DEL m", "RPUSH l 1"];
+    let bytes: Vec<u8> = commands.iter().flat_map(|words| command(words)).collect();
+    folder.write(&[(MANIFEST, ONE), (FIRST, &bytes)]);
+    let server = folder.start().unwrap();
+    let mut client = Client::connect(&server);
+    client.check("GET k", "$-1\r\n");
+    client.check("DBSIZE", ":1\r\n");
+    server.stop();
+    // That it went is told by then.
+    let told = String::from_utf8(read(&folder.file(FIRST))).unwrap();
+    assert!(told.ends_with("DEL\r\n$1\r\nk\r\n") || told.ends_with("UNLINK\r\n$1\r\nk\r\n"), "{told}");
+}
+
+#[test]
+fn replies_to_writes_come_when_the_disk_has_them_in_their_order() {
+    for io_engine in engines() {
+        let folder = Folder::new("always");
+        let server = start(Config { io_engine, worker_threads: 2, ..folder.config(AppendSync::Always) });
+        let mut clients: Vec<Client> = (0..20).map(|_| Client::connect(&server)).collect();
+        for round in 1..=20 {
+            for client in &mut clients {
+                client.send(b"INCR n\r\nPING\r\nMULTI\r\nRPUSH l x\r\nGET nothing\r\nEXEC\r\n");
+            }
+            for client in &mut clients {
+                let first = client.read(1);
+                assert_eq!(first, b":");
+                while client.read(1) != b"\n" {}
+                client.expect("+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:");
+                while client.read(1) != b"\n" {}
+                client.expect("$-1\r\n");
+            }
+            assert_eq!(len(&server), 20 * round);
+        }
+        let mut client = Client::connect(&server);
+        // One that waits is answered when the disk has the push that served it.
+        let mut waiter = Client::connect(&server);
+        waiter.send(b"SET w 1\r\nBLPOP queue 0\r\n");
+        waiter.expect("+OK\r\n");
+        client.wait_for_info("blocked_clients", "1");
+        client.check("RPUSH queue job", ":1\r\n");
+        waiter.expect("*2\r\n$5\r\nqueue\r\n$3\r\njob\r\n");
+        client.check("WAITAOF 1 0 0", "*2\r\n:1\r\n:0\r\n");
+        client.send(b"SET last 1\r\nQUIT\r\n");
+        client.expect("+OK\r\n+OK\r\n");
+        client.expect_end();
+        server.stop();
+        let server = folder.start().unwrap();
+        Client::connect(&server).check("GET last", "$1\r\n1\r\n");
+        assert_eq!(len(&server), 400);
+    }
+}
+
+#[test]
+fn waitaof_tells_of_the_disk_where_there_is_a_file() {
+    let folder = Folder::new("waitaof");
+    let server = start(folder.config(AppendSync::EverySecond));
+    let mut client = Client::connect(&server);
+    client.check("SET a 1", "+OK\r\n");
+    client.check("WAITAOF 1 0 0", "*2\r\n:1\r\n:0\r\n");
+    client.check("WAITAOF 1 1 20", "*2\r\n:1\r\n:0\r\n");
+    client.check("CONFIG SET appendonly no", "+OK\r\n");
+    let error = "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n";
+    client.check("WAITAOF 1 0 0", error);
+    client.check("WAITAOF 0 0 0", "*2\r\n:0\r\n:0\r\n");
+    client.check("WAITAOF 0 1 20", "*2\r\n:0\r\n:0\r\n");
+}
+
+#[test]
+fn clients_that_wait_in_vain_for_the_disk_go_on_and_leave_nothing() {
+    let folder = Folder::new("vain");
+    let server = start(folder.config(AppendSync::No));
+    let mut client = Client::connect(&server);
+    for n in 0..20 {
+        client.send(format!("SET a {n}\r\nWAITAOF 1 0 1\r\n").as_bytes());
+        client.expect("+OK\r\n*2\r\n:0\r\n:0\r\n");
+        let mut leaves = Client::connect(&server);
+        leaves.send(b"SET b 1\r\nWAITAOF 1 0 0\r\n");
+        leaves.expect("+OK\r\n");
+        client.wait_for_info("blocked_clients", "1");
+        drop(leaves);
+        client.wait_for_info("blocked_clients", "0");
+    }
+    client.check("CONFIG SET appendfsync everysec", "+OK\r\n");
+    client.check("SET a last", "+OK\r\n");
+    client.check("WAITAOF 1 0 0", "*2\r\n:1\r\n:0\r\n");
+}
+
+#[test]
+fn the_files_stay_where_they_are_when_the_working_directory_of_others_changes() {
+    let folder = Folder::new("moved");
+    let mut moved = folder.config(AppendSync::EverySecond);
+    moved.append.is_wanted = false;
+    moved.enable_protected_configs = server::Allow::Local;
+    let server = folder.start_with(moved).unwrap();
+    let mut client = Client::connect(&server);
+    client.check("CONFIG SET appendonly yes", "+OK\r\n");
+    client.wait_for_info("aof_rewrites", "1");
+    let before = std::env::current_dir().unwrap();
+    client.check(&format!("CONFIG SET dir {}", before.display()), "+OK\r\n");
+    client.check("RPUSH l 1", ":1\r\n");
+    client.check("BGREWRITEAOF", "+Background append only file rewriting started\r\n");
+    client.wait_for_info("aof_rewrites", "2");
+    server.stop();
+    assert_eq!(len(&folder.start().unwrap()), 1);
+    assert!(!before.join("appendonlydir").exists());
+}
+
+#[test]
+fn what_a_server_has_started_with_can_be_turned_off() {
+    let folder = Folder::new("off");
+    let server = start(folder.config(AppendSync::EverySecond));
+    let mut client = Client::connect(&server);
+    client.check("RPUSH l 1", ":1\r\n");
+    client.check("CONFIG SET appendonly no", "+OK\r\n");
+    // Once it is off, another server may have the folder.
+    let second = loop {
+        match folder.start() {
+            Ok(second) => break second,
+            Err(why) => assert!(why.contains("another server uses the folder"), "{why}"),
+        }
+    };
+    client.check("RPUSH l 2", ":2\r\n");
+    assert_eq!(len(&second), 1);
+    second.stop();
+    assert_eq!(len(&folder.start().unwrap()), 1, "nothing was appended");
+}
+
+#[test]
+fn it_is_turned_on_and_off_while_the_server_runs() {
+    let folder = Folder::new("switch");
+    let mut off = folder.config(AppendSync::EverySecond);
+    off.append.is_wanted = false;
+    let server = folder.start_with(off).unwrap();
+    let mut client = Client::connect(&server);
+    for round in 1..=3 {
+        client.check("RPUSH l x", &format!(":{round}\r\n"));
+        client.check("CONFIG SET appendonly yes", "+OK\r\n");
+        // It begins, or has not been turned off yet.
+        client.wait_for_info("aof_rewrite_in_progress", "0");
+        client.check("CONFIG SET appendonly no appendfsync always", "+OK\r\n");
+        assert_eq!(client.info("aof_enabled"), "0");
+        client.check("CONFIG SET appendonly yes", "+OK\r\n");
+        client.check("CONFIG SET appendonly no", "+OK\r\n");
+        client.check("CONFIG SET appendfsync everysec", "+OK\r\n");
+        assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
+    }
+    client.check("RPUSH l y", ":4\r\n");
+    client.check("CONFIG SET appendonly yes", "+OK\r\n");
+    client.wait_for_info("aof_rewrite_in_progress", "0");
+    client.check("RPUSH l z", ":5\r\n");
+    server.stop();
+    assert_eq!(len(&folder.start().unwrap()), 5);
+}
+
+#[test]
+fn a_rewrite_keeps_what_comes_meanwhile_and_removes_what_was_before() {
+    let folder = Folder::new("rewrite");
+    let server = start(Config { worker_threads: 2, ..folder.config(AppendSync::EverySecond) });
+    let mut client = Client::connect(&server);
+    client.check("DEBUG POPULATE 200", "+OK\r\n");
+    client.check("CONFIG SET rdb-key-save-delay 1000", "+OK\r\n");
+    for round in 1..=3 {
+        client.check("BGREWRITEAOF", "+Background append only file rewriting started\r\n");
+        let error = "-ERR Background append only file rewriting already in progress\r\n";
+        client.check("BGREWRITEAOF", error);
+        client.wait_for_info("aof_rewrite_in_progress", "1");
+        for _ in 0..10 {
+            client.send(b"RPUSH l x\r\n");
+            while client.read(1) != b"\n" {}
+        }
+        client.wait_for_info("aof_rewrites", &round.to_string());
+    }
+    let names = || {
+        let entries = std::fs::read_dir(folder.0.join("appendonlydir")).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(), ["appendonly.aof.3.base.rdb", "appendonly.aof.4.incr.aof", MANIFEST]);
+    server.stop();
+    let server = folder.start().unwrap();
+    assert_eq!(len(&server), 30);
+    Client::connect(&server).check("DBSIZE", ":201\r\n");
+}
+
+#[test]
+fn two_servers_never_append_to_the_same_files() {
+    let folder = Folder::new("two");
+    let server = folder.start().unwrap();
+    let why = folder.start().err().unwrap();
+    assert!(why.contains("another server uses the folder"), "{why}");
+    let mut off = folder.config(AppendSync::EverySecond);
+    off.append.is_wanted = false;
+    let second = folder.start_with(off).unwrap();
+    let mut client = Client::connect(&second);
+    client.check("CONFIG SET appendonly yes", "+OK\r\n");
+    client.wait_for_info("aof_last_bgrewrite_status", "err");
+    // When the first has gone the second has the files, which are replaced.
+    Client::connect(&server).check("RPUSH l x", ":1\r\n");
+    server.stop();
+    client.wait_for_info("aof_last_bgrewrite_status", "ok");
+    client.check("RPUSH l y", ":1\r\n");
+    second.stop();
+    assert_eq!(len(&folder.start().unwrap()), 1);
+    assert!(folder.file("appendonly.aof.2.incr.aof").exists() && !folder.file(FIRST).exists());
+}
+
+#[test]
+fn a_file_of_times_is_written_and_read() {
+    let folder = Folder::new("times");
+    let mut timed = folder.config(AppendSync::EverySecond);
+    timed.append.has_times = true;
+    let server = folder.start_with(timed).unwrap();
+    Client::connect(&server).check("RPUSH l x", ":1\r\n");
+    server.stop();
+    assert!(read(&folder.file(FIRST)).starts_with(b"#TS:"));
+    assert_eq!(len(&folder.start().unwrap()), 1);
+}

@@ -1,0 +1,69 @@
+//! A sorted set made of all its entries at once, for values that are loaded: an image is written in one pass,
+//! a tree leaf by leaf ([`Sorted::of_entries`]).
+use super::api::ZSetMut;
+use super::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX};
+use super::name::Encoding;
+use super::tree::ZSetTree;
+use crate::distinct::are_distinct;
+use pack::sorted::{Entry, Sorted, image};
+
+impl ZSetMut<'_> {
+    /// Makes a sorted set of these entries where there is none yet; they may come in any order. No score is
+    /// NaN, and members that read as integers are integers ([`Member::of_item`]). The name is that which they
+    /// would have given it one by one. Returns false, and the set is still empty, where a member is there
+    /// twice.
+    pub fn build(&mut self, entries: &mut [Entry<'_>]) -> bool {
+        let encoding = self.encoding_of(entries);
+        for entry in entries.iter_mut() {
+            debug_assert!(!entry.score.is_nan(), "no member has the score NaN");
+            entry.score = encoding.kept(entry.score);
+        }
+        if !entries.is_sorted_by(|a, b| is_in_order(a, b)) {
+            sort(entries);
+        }
+        let may_be_image = entries.len() as u64 <= IMAGE_LEN_MAX
+            && entries.iter().map(|entry| entry.member.len()).max().unwrap_or(0) <= IMAGE_BYTES_MAX;
+        if may_be_image {
+            // Their members lie together, so the rest behind the prefix is all of a member.
+            if !are_distinct(entries.len(), |index| entries[index].member.parts().1) {
+                return false;
+            }
+            let draft = &mut self.edit.buffers_mut().text;
+            image::build(draft, entries);
+            if draft.len() <= IMAGE_BYTES_MAX {
+                self.edit.fill_draft(encoding);
+                return true;
+            }
+            self.edit.buffers_mut().text.clear();
+        }
+        let Some(set) = Sorted::of_entries(self.edit.rules.seed, entries) else { return false };
+        self.edit.put_tree(Box::new(ZSetTree { set, encoding }));
+        true
+    }
+
+    fn encoding_of(&self, entries: &[Entry<'_>]) -> Encoding {
+        let limits = self.edit.rules.limits;
+        let is_long = |entry: &Entry<'_>| entry.member.len() as u64 > limits.listpack_value_bytes;
+        match entries.len() as u64 > limits.listpack_entries || entries.iter().any(is_long) {
+            true => Encoding::Skiplist,
+            false => self.edit.state,
+        }
+    }
+}
+
+/// Whether the first comes before the second, or is the same.
+fn is_in_order(first: &Entry<'_>, second: &Entry<'_>) -> bool {
+    first.score < second.score || first.score == second.score && first.member.order(&second.member).is_le()
+}
+
+/// Dump files have the entries of a large set from the greatest down.
+#[cold]
+fn sort(entries: &mut [Entry<'_>]) {
+    entries.reverse();
+    if !entries.is_sorted_by(|a, b| is_in_order(a, b)) {
+        // The two zeros are equal, and members decide between them.
+        entries.sort_by(|a, b| {
+            (a.score + 0.0).total_cmp(&(b.score + 0.0)).then_with(|| a.member.order(&b.member))
+        });
+    }
+}

@@ -1,0 +1,252 @@
+//! The append-only file and the process: kills under load, a disk that takes no more, files of redis-server
+//! and for it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "what was acknowledged just before a kill may be lost with everysec"
+)]
+use crate::home::Home;
+use base::random::Random;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use testkit::redis_server::skip_without;
+
+/// How often a server is killed: `SARDINE_KILLS=10000 cargo test -p tools kills` is the long run.
+fn kills() -> usize {
+    std::env::var("SARDINE_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(12)
+}
+
+/// What one writer knows: how many numbers it has pushed for certain, and how many perhaps.
+#[derive(Clone, Copy, Default)]
+struct Pushed {
+    acknowledged: u64,
+    sent: u64,
+    /// How many were acknowledged more than so many milliseconds before the kill.
+    of_before: u64,
+}
+
+/// `everysec` may lose a second, and what was on its way; a process that is killed loses only the latter.
+const ON_ITS_WAY: Duration = Duration::from_millis(500);
+const WRITERS: usize = 4;
+
+/// Pushes numbers to a list until the server is gone: by themselves, in pipelines and transactions.
+fn push_until_killed(home: &Home, writer: usize, from: u64, random: &mut Random) -> Pushed {
+    let mut pushed = Pushed { acknowledged: from, sent: from, of_before: from };
+    let Ok(mut stream) = UnixStream::connect(home.path.join("s")) else { return pushed };
+    let mut replies = BufReader::new(stream.try_clone().unwrap());
+    let mut times: Vec<(Instant, u64)> = Vec::new();
+    let mut line = String::new();
+    loop {
+        let count = 1 + random.below(8);
+        let is_transaction = random.below(3) == 0;
+        let mut text = if is_transaction { "MULTI\r\n".to_string() } else { String::new() };
+        for number in pushed.sent..pushed.sent + count {
+            text.push_str(&format!("RPUSH {writer} {number}\r\n"));
+        }
+        text.push_str(if is_transaction { "EXEC\r\n" } else { "" });
+        pushed.sent += count;
+        if stream.write_all(text.as_bytes()).is_err() {
+            break;
+        }
+        // +OK, +QUEUED for each, and *N come before the replies of a transaction.
+        let before = if is_transaction { count + 2 } else { 0 };
+        let mut read = |lines: u64| {
+            (0..lines).all(|_| {
+                line.clear();
+                replies.read_line(&mut line).is_ok_and(|len| len > 0 && line.ends_with('\n'))
+            })
+        };
+        if !read(before) || !read(count) {
+            break;
+        }
+        pushed.acknowledged += count;
+        times.push((Instant::now(), pushed.acknowledged));
+    }
+    let old = times.iter().rev().find(|(time, _)| time.elapsed() > ON_ITS_WAY);
+    pushed.of_before = old.map_or(from, |(_, count)| *count);
+    pushed
+}
+
+/// Kills a server again and again while clients write and the file begins anew, and looks at what is there
+/// after each start.
+fn survives(name: &str, options: &[&str], is_exact: bool) {
+    let mut home = Home::new(name);
+    let seed = u64::from(std::process::id());
+    let mut random = Random::new(seed);
+    let options =
+        [&["--save", "", "--appendonly", "yes", "--auto-aof-rewrite-min-size", "20000"], options].concat();
+    let mut known = [0u64; WRITERS];
+    for round in 0..kills() {
+        home.start(&options);
+        let states = Mutex::new([Pushed::default(); WRITERS]);
+        let time = Duration::from_micros(random.below(120_000));
+        let rewrites = random.below(2) == 0;
+        std::thread::scope(|scope| {
+            for (writer, from) in known.iter().enumerate() {
+                let (home, states, mut random) = (&home, &states, Random::new(random.next_u64()));
+                scope.spawn(move || {
+                    let pushed = push_until_killed(home, writer, *from, &mut random);
+                    states.lock().unwrap()[writer] = pushed;
+                });
+            }
+            if rewrites {
+                std::thread::park_timeout(time / 2);
+                home.ask("BGREWRITEAOF\r\nQUIT\r\n");
+            }
+            std::thread::park_timeout(time);
+            home.signal("-KILL");
+        });
+        home.end();
+        home.start(&options);
+        for (writer, pushed) in states.into_inner().unwrap().iter().enumerate() {
+            let told = home.told(&format!("LRANGE {writer} 0 -1"));
+            let found: Vec<&str> = told.lines().filter(|line| !line.starts_with(['*', '$', '+'])).collect();
+            let count = found.len() as u64;
+            let least = if is_exact { pushed.acknowledged } else { pushed.of_before };
+            assert!(
+                (least..=pushed.sent).contains(&count),
+                "round {round}, seed {seed}: {count} of {least} to {}\n{}",
+                pushed.sent,
+                home.log()
+            );
+            let is_in_order = found.iter().enumerate().all(|(at, number)| number.parse() == Ok(at));
+            assert!(is_in_order, "round {round}, seed {seed}: something is missing or doubled");
+            known[writer] = count;
+        }
+        assert_eq!(home.ask("SHUTDOWN\r\n").as_deref(), Some(""), "{}", home.log());
+        assert_eq!(home.end(), Some(0));
+        if known[0] > 20_000 {
+            // Long lists take long to read.
+            let _ = std::fs::remove_dir_all(home.path.join("appendonlydir"));
+            known = [0; WRITERS];
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_with_always_survives_kills() {
+    survives("always", &["--appendfsync", "always"], true);
+}
+
+#[test]
+fn what_was_acknowledged_a_moment_ago_survives_kills() {
+    survives("everysec", &["--appendfsync", "everysec"], false);
+}
+
+#[test]
+fn a_disk_that_takes_no_more_refuses_writes_and_loses_nothing() {
+    for sync in ["always", "everysec"] {
+        let mut home = Home::new("full");
+        home.start(&["--save", "", "--appendonly", "yes", "--appendfsync", sync]);
+        let pid = home.child_id();
+        let limit = |bytes: &str| {
+            let option = format!("--fsize={bytes}:");
+            let status = Command::new("prlimit").args(["--pid", &pid, &option]).status();
+            assert!(status.unwrap().success());
+        };
+        assert_eq!(home.told("RPUSH l 1"), ":1\r\n+OK\r\n");
+        limit("3000");
+        // Some fit; with `always` the reply to the first that does not is kept until it does.
+        let mut stream = UnixStream::connect(home.path.join("s")).unwrap();
+        for number in 2..200 {
+            stream.write_all(format!("RPUSH l {number}\r\n").as_bytes()).unwrap();
+        }
+        home.wait_for_info("aof_last_write_status:err\r\n");
+        home.wait_for("refusal", |home| {
+            let told = home.told("RPUSH other 1\r\nGET nothing\r\nPING");
+            let refused = "-MISCONF Errors writing to the AOF file: File too large\r\n";
+            (told == format!("{refused}$-1\r\n{refused}+OK\r\n")).then_some(())
+        });
+        limit("unlimited");
+        home.wait_for_info("aof_last_write_status:ok\r\n");
+        stream.write_all(b"QUIT\r\n").unwrap();
+        let replies = BufReader::new(stream).lines().map_while(Result::ok);
+        let acknowledged = 1 + replies.filter(|line| line.starts_with(':')).count();
+        assert!(acknowledged > 1, "{sync}");
+        assert!(home.log().contains("AOF write error looks solved"), "{}", home.log());
+        home.wait_for_info("aof_pending_bio_fsync:0\r\n");
+        let len = home.told("LLEN l\r\nDEL other");
+        home.signal("-KILL");
+        home.end();
+        home.start(&["--save", "", "--appendonly", "yes"]);
+        assert_eq!(home.told("LLEN l\r\nDEL other"), len, "{sync}");
+        assert!(len.starts_with(&format!(":{acknowledged}\r\n")), "{sync}: {len}, {acknowledged}");
+    }
+}
+
+/// Commands of all types, as lines.
+fn mixed(random: &mut Random, count: usize) -> String {
+    let mut lines = String::new();
+    for _ in 0..count {
+        let (key, a, b) = (random.below(20), random.below(50), random.below(1000));
+        let line = match random.below(12) {
+            0 => format!("SET s{key} {b}"),
+            1 => format!("APPEND s{key} {a}"),
+            2 => format!("RPUSH l{key} {a} {b}"),
+            3 => format!("LPOP l{key}"),
+            4 => format!("HSET h{key} f{a} {b}"),
+            5 => format!("SADD t{key} {a} m{b}"),
+            6 => format!("SPOP t{key}"),
+            7 => format!("ZADD z{key} {b} m{a}"),
+            8 => format!("XADD x{key} * f {b}"),
+            9 => format!("EXPIRE s{key} 1000"),
+            10 => format!("INCRBYFLOAT n{key} 0.1"),
+            _ => format!("DEL l{key}"),
+        };
+        lines.push_str(&line);
+        lines.push_str("\r\n");
+    }
+    lines
+}
+
+/// The digest of the data, once it is loaded: while it loads, redis-server 7.0 answers with another.
+fn digest_of(port: u16) -> String {
+    for _ in 0..6000 {
+        let info = ask_port(port, "INFO persistence\r\nQUIT\r\n").unwrap_or_default();
+        if info.contains("\r\nloading:0\r\n") {
+            return ask_port(port, "DEBUG DIGEST\r\nQUIT\r\n").unwrap();
+        }
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    panic!("it does not load the files");
+}
+
+fn ask_port(port: u16, lines: &str) -> Option<String> {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.write_all(lines.as_bytes()).ok()?;
+    std::io::read_to_string(stream).ok()
+}
+
+#[test]
+fn redis_server_loads_our_files_and_we_load_those_of_redis_server() {
+    if Command::new("redis-server").arg("--version").output().is_err() {
+        return skip_without("redis-server");
+    }
+    let mut home = Home::new("peer");
+    let mut random = Random::new(7);
+    let options = ["--save", "", "--appendonly", "yes"];
+    home.start(&options);
+    home.told(&mixed(&mut random, 500));
+    home.told("BGREWRITEAOF");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    home.told(&mixed(&mut random, 500));
+    let ours = home.told("DEBUG DIGEST");
+    home.ask("SHUTDOWN\r\n");
+    assert_eq!(home.end(), Some(0));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = Command::new("redis-server");
+    command.current_dir(&home.path).stdout(Stdio::null()).args(["--port", &port.to_string()]);
+    command.args(options).args(["--enable-debug-command", "local", "--bind", "127.0.0.1"]);
+    let mut peer = command.spawn().unwrap();
+    let theirs = digest_of(port);
+    assert_eq!(theirs, ours, "it has what we had");
+    ask_port(port, &format!("{}QUIT\r\n", mixed(&mut random, 500)));
+    let theirs = digest_of(port);
+    ask_port(port, "SHUTDOWN\r\n");
+    assert!(peer.wait().unwrap().success());
+    home.start(&options);
+    assert_eq!(home.told("DEBUG DIGEST"), theirs, "we have what it had: {}", home.log());
+}
