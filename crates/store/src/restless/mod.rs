@@ -28,8 +28,9 @@ pub use shadow::Shadow;
 use std::sync::atomic::Ordering::Relaxed;
 use values::Made;
 
-/// The times at which transients are made, fall due, and are found to be due. The wheel is turned back for
-/// them, and forward again for the clients' keys.
+/// The times to which the wheel is turned back for transients, and at which they are made, fall due, and are
+/// found to be due. Afterwards it is turned forward again for the clients' keys.
+const BEFORE: Millis = Millis(0);
 const BEGINNING: Millis = Millis(5);
 const DEADLINE: Millis = Millis(10);
 const AFTERWARDS: Millis = Millis(11);
@@ -75,6 +76,11 @@ impl Transients {
         let db = random.below(shard.dbs().count() as u64) as u16;
         let (stats, len_before) = (shard.stats, len(&shard, db));
         turn_back(&mut shard);
+        if shard.next_due() <= AFTERWARDS.0 {
+            // A client has written a deadline of 1970 (SET key value PXAT 1), which is nobody else's to enforce.
+            keyspace.dues[index].store(shard.next_due(), Relaxed);
+            return Vec::new();
+        }
         let keys: Vec<Key<'_>> =
             names.iter().map(|name| Key::new(name, keyspace.hash(name), 0, db)).collect();
         let mut view = View::new(keyspace, Guards::Many(vec![shard]), BEGINNING, settings);
@@ -91,11 +97,11 @@ impl Transients {
     }
 }
 
-/// Turns the wheels of all databases back to [`BEGINNING`], as seen from which no key of a client is due.
+/// Turns the wheels of all databases back to a time at which no key of a client is due.
 fn turn_back(shard: &mut Shard) {
     let (dbs, stats) = shard.dbs_mut();
     for db in dbs {
-        db.expire(BEGINNING, &mut 64, stats, &mut Vec::new(), &mut Teller::mute());
+        db.expire(BEFORE, &mut 64, stats, &mut Vec::new(), &mut Teller::mute());
     }
 }
 
@@ -249,6 +255,19 @@ mod tests {
                 assert_eq!(keyspace.len(0), live as u64, "what is due goes on time, and nothing else");
             }
         }
+    }
+
+    #[test]
+    fn a_client_s_deadline_of_1970_is_not_enforced_by_a_visit() {
+        let (keyspace, settings) = (keyspace(0), Settings::default());
+        let (mut view, key) = keyspace.lock_one(0, NOW, &settings, b"key");
+        view.put_string(&key, b"value", Form::Auto, Expiry::At(Millis(1)));
+        drop(view);
+        let mut transients = Transients::new(7);
+        (0..100).for_each(|_| drop(transients.visit(&keyspace, &settings)));
+        assert_eq!(keyspace.len(0), 1);
+        keyspace.expire(NOW, 10, &mut Vec::new());
+        assert_eq!(keyspace.len(0), 0);
     }
 
     #[test]
