@@ -49,6 +49,9 @@ impl Flags {
     /// It empties all databases: the dump file is to be empty too. Clients are not told.
     pub const EMPTIES_ALL: Flags = Flags(1 << 24);
 
+    /// It may run a script, or compile one, on the thread of scripts. Clients are not told.
+    pub const RUNS_SCRIPT: Flags = Flags(1 << 25);
+
     /// Names as COMMAND INFO sends them, in its order.
     pub const NAMES: &[(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),
@@ -65,11 +68,11 @@ impl Flags {
         (Flags::ASKING, "asking"),
         (Flags::FAST, "fast"),
         (Flags::NO_AUTH, "no_auth"),
+        (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (Flags::NO_MULTI, "no_multi"),
         (Flags::MOVABLEKEYS, "movablekeys"),
         (Flags::ALLOW_BUSY, "allow_busy"),
         (Flags::NO_ASYNC_LOADING, "no_async_loading"),
-        (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
     ];
 
     /// The flags of both.

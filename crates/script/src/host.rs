@@ -46,6 +46,10 @@ pub trait Host {
     /// script.
     fn interrupt(&mut self) -> Result<(), Stop>;
 
+    /// An error stands in what the script returns. Those of commands are in the server's statistics already
+    /// (`is_counted`). The text has its code.
+    fn returned_error(&mut self, _text: &[u8], _is_counted: bool) {}
+
     /// `redis.set_repl`: which of the file (1) and the replicas (2) are told of later writes.
     fn set_replication(&mut self, _targets: u8) {}
 }

@@ -6,6 +6,7 @@
 //! * Fields are read past metatables, in this order: `err`, `ok`, `double`, `map`, `set`, `big_number`,
 //!   `verbatim_string`. One of another type than it should have does not count.
 use crate::error;
+use crate::host;
 use crate::state::State;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use resp::{Deferred, Protocol, Reply};
@@ -13,6 +14,7 @@ use resp::{Deferred, Protocol, Reply};
 /// The names of the fields that make a table more than an array, as strings that Lua has already.
 pub(crate) struct Fields {
     err: LuaString,
+    is_counted: LuaString,
     ok: LuaString,
     double: LuaString,
     map: LuaString,
@@ -30,6 +32,7 @@ impl Fields {
         let name = |name: &str| lua.create_string(name);
         Ok(Fields {
             err: name("err")?,
+            is_counted: name("ignore_error_stats_update")?,
             ok: name("ok")?,
             double: name("double")?,
             map: name("map")?,
@@ -140,7 +143,8 @@ impl Writer<'_> {
     fn table(&mut self, table: Table, places: usize, open: &mut Vec<Open>) -> Result<()> {
         let fields = self.fields;
         if let Value::String(text) = table.raw_get(&fields.err)? {
-            self.error(&text.as_bytes());
+            let is_counted: Value = table.raw_get(&fields.is_counted)?;
+            self.error(&text.as_bytes(), is_counted == Value::Boolean(true));
         } else if let Value::String(text) = table.raw_get(&fields.ok)? {
             self.status(b'+', &text.as_bytes());
         } else if let Some(n) = number(&table.raw_get(&fields.double)?) {
@@ -159,7 +163,8 @@ impl Writer<'_> {
     }
 
     /// An error ends at its first NUL, because Redis takes it as a string of C.
-    fn error(&mut self, text: &[u8]) {
+    fn error(&mut self, text: &[u8], is_counted: bool) {
+        host::with(|host| host.returned_error(text, is_counted));
         self.status(b'-', text);
     }
 

@@ -16,7 +16,7 @@ use crate::state::background::Background;
 use crate::state::clock::Moment;
 use crate::state::config::Checks;
 use crate::state::config::notify::published;
-use crate::state::counters::{AllCounters, Counters};
+use crate::state::counters::AllCounters;
 use crate::state::defrag::DefragStats;
 use crate::state::expiry_watch::ExpiryWatch;
 use crate::state::gate::Gates;
@@ -31,7 +31,7 @@ use crate::state::replication::ReplicationId;
 use crate::state::start_error::StartError;
 use crate::state::system::adjust_oom_score;
 use crate::state::tls::{self, TlsInForce};
-use crate::worker::Worker;
+use crate::worker::{ScriptThread, Worker};
 use crate::{Clock, Config, ConfigError, Log, OomScore, Source};
 use base::hash::Seed;
 use net::{Engine, EngineKind, Listener, Opened, Peer};
@@ -66,6 +66,7 @@ pub struct Running {
     pub tls_addresses: Vec<SocketAddr>,
     server: Arc<Server>,
     workers: Vec<JoinHandle<()>>,
+    scripts: Arc<ScriptThread>,
     background: Option<JoinHandle<()>>,
 }
 
@@ -194,6 +195,7 @@ impl Running {
         }
         self.server.restless.end();
         self.server.lending.end();
+        self.scripts.end();
         self.server.listening.clear();
         persistence::append::end(&self.server);
         self.server.persistence.end();
@@ -252,6 +254,7 @@ pub fn start_when(
         tls_addresses: server.listening.tls_addresses(),
         server: Arc::clone(&server),
         workers: Vec::new(),
+        scripts: Arc::default(),
         background: Some(thread),
     };
     let listeners = server.listening.all();
@@ -261,7 +264,9 @@ pub fn start_when(
         for listener in &listeners {
             engine.listen(Arc::clone(listener)).map_err(|e| cannot("listen", &e))?;
         }
-        running.workers.push(spawn(&server, index, engine).map_err(|e| cannot("start a worker", &e))?);
+        running.workers.push(
+            spawn((&server, &running.scripts), index, engine).map_err(|e| cannot("start a worker", &e))?,
+        );
     }
     if let Some(seed) = restless::seed_of_environment(&server) {
         running.make_restless(seed);
@@ -333,15 +338,15 @@ fn share(
     let notifier = Notifier::new(Arc::clone(&pubsub), Arc::clone(&mailboxes));
     let tracking = tracking(Arc::clone(&mailboxes), &keyspace);
     let key_events = Arc::new(KeyEvents::new(keyspace.shards(), notifier, tracking));
-    let journal = Journal::new(mailboxes.len(), &config);
+    let journal = Journal::new(mailboxes.executors(), &config);
     keyspace.listen(Box::new(KeyListener { events: Arc::clone(&key_events), journal: Arc::clone(&journal) }));
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));
     let server = Arc::new_cyclic(|this| Server {
         this: Weak::clone(this),
         append: Arc::new(AppendOnly::new(mailboxes.len(), &config.append)),
         persistence: Persistence::new(clock.now()),
-        counters: AllCounters(mailboxes.iter().map(|_| Counters::new(registry.count())).collect()),
-        gates: Gates::new(mailboxes.len()),
+        counters: AllCounters::new(mailboxes.executors(), registry.count()),
+        gates: Gates::new(mailboxes.executors()),
         started: clock.moment(Moment::NONE),
         listening,
         tls,
@@ -361,6 +366,7 @@ fn share(
         pause: Pause::default(),
         journal,
         lending: Lending::new(mailboxes.len() + 1),
+        scripts: Default::default(),
         command_log: Default::default(),
         latency: Default::default(),
         monitors: Default::default(),
@@ -436,11 +442,15 @@ fn random_bytes() -> std::io::Result<[u8; 84]> {
 }
 
 /// Starts the thread of one worker.
-fn spawn(server: &Arc<Server>, index: usize, engine: Box<dyn Engine>) -> std::io::Result<JoinHandle<()>> {
-    let server = Arc::clone(server);
+fn spawn(
+    (server, scripts): (&Arc<Server>, &Arc<ScriptThread>),
+    index: usize,
+    engine: Box<dyn Engine>,
+) -> std::io::Result<JoinHandle<()>> {
+    let (server, scripts) = (Arc::clone(server), Arc::clone(scripts));
     let name = format!("sardine-{index}");
     std::thread::Builder::new().name(name).spawn(move || {
         crate::service::crash::note_worker(&server, index);
-        Worker::new(&server, index, engine).run();
+        Worker::new(&server, index, engine, scripts).run();
     })
 }

@@ -13,7 +13,7 @@ use store::{Event, Key, View};
 pub(super) const PFCOUNT: Command = Command {
     name: "PFCOUNT",
     arity: Arity::AtLeast(2),
-    flags: Flags::READONLY,
+    flags: Flags::READONLY.or(Flags::MAY_REPLICATE),
     keys: &[KeySpec::range(1, -1, 1, Access::RW.or(Access::ACCESS))
         .note("RW because the estimate is remembered in the string, unless it is there already.")],
     doc: Doc {

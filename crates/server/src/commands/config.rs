@@ -351,6 +351,7 @@ fn reset_stats(call: &mut ServerCall<'_>) -> Done {
     server.counters.reset();
     server.keyspace.reset_stats();
     server.stats.reset();
+    server.scripts.cache.reset_evicted();
     server.pressure.reset();
     server.defrag.reset();
     call.reply.ok();

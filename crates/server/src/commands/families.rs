@@ -19,6 +19,7 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     super::multi::COMMANDS,
     super::persistence::COMMANDS,
     super::pubsub::COMMANDS,
+    super::script::COMMANDS,
     super::shutdown::COMMANDS,
     super::slowlog::COMMANDS,
     super::time::COMMANDS,

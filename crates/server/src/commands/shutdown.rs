@@ -50,6 +50,9 @@ fn shutdown(call: &mut ServerCall<'_>) -> Done {
         // A shutdown waits neither for replicas nor for a disk, so there is never one to abort.
         return Err(error::no_shutdown_in_progress());
     }
+    if wish.saves != Some(false) && call.server.gates.is_ajar() {
+        return Err(Error::quoting(&[error::busy(call.server.scripts.running.kind())]));
+    }
     call.server.log.notice("User requested shutdown...");
     if !save_to_end(call.server, call.now, (wish.saves, wish.is_forced)) {
         return Err(error::shutdown_failed());

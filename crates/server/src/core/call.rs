@@ -21,6 +21,8 @@ pub(crate) struct ServerCall<'c> {
     pub(crate) steady: Millis,
     /// What had arrived on the connection when its turn began, this request included.
     pub(crate) request_bytes: usize,
+    /// The wall clock in microseconds, where it stands still: within a script.
+    pub(crate) stopped_us: Option<i64>,
 }
 
 /// How a server command runs beside the commands on other workers. Pick the first that is right: the further
@@ -40,8 +42,26 @@ pub(crate) enum ServerRun {
     Exclusive(fn(&mut ServerCall<'_>) -> Done),
     /// EXEC: dispatch runs what the session has queued, under the locks that this needs.
     Queue,
+    /// It runs or compiles a script: on the thread of scripts, with all gates taken.
+    Script(Scripting),
     /// It only holds subcommands; without one it has too few arguments.
     Container,
+}
+
+/// What a command has done with scripts (`core/dispatch/script`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scripting {
+    Eval(Access),
+    EvalSha(Access),
+    /// SCRIPT LOAD
+    Load,
+}
+
+/// What a caller allows a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Any,
+    ReadOnly,
 }
 
 /// A row of a table in `commands`, beside the function that it names.

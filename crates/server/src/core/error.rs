@@ -4,6 +4,7 @@
 //!
 //! Texts that quote what a client sent are built as bytes, which need not be UTF-8.
 use crate::state::acl::{Denied, Reason, User};
+use crate::state::scripts::Kind;
 use command::Error;
 use resp::Args;
 
@@ -20,6 +21,18 @@ pub(crate) const UNSAVED: &[u8] = b"MISCONF Redis is configured to save RDB snap
     persist to disk. Commands that may modify the data set are disabled, because this instance is configured to \
     report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the \
     Redis logs for details about the RDB error.";
+
+/// What is left to be done while a script of this kind runs for long.
+pub(crate) fn busy(kind: Kind) -> &'static [u8] {
+    match kind {
+        Kind::Script => {
+            b"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+        }
+        Kind::Function => {
+            b"BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+        }
+    }
+}
 
 pub(crate) fn unknown_command(args: &Args<'_>) -> Vec<u8> {
     let mut text = b"ERR unknown command '".to_vec();
@@ -501,4 +514,79 @@ pub(crate) fn unknown_protocol_type() -> Error {
 
 pub(crate) fn not_a_memory_value() -> Error {
     Error::custom("ERR argument must be a memory value bigger than 1 and smaller than 4gb")
+}
+
+// Scripts. Texts of the first group end a command of a script, not the script.
+
+pub(crate) const UNKNOWN_IN_SCRIPT: &str = "ERR Unknown Redis command called from script";
+pub(crate) const ARITY_IN_SCRIPT: &str = "ERR Wrong number of args calling Redis command from script";
+pub(crate) const NOT_IN_SCRIPTS: &str = "ERR This Redis command is not allowed from script";
+pub(crate) const WRITE_IN_READONLY_SCRIPT: &str =
+    "ERR Write commands are not allowed from read-only scripts.";
+
+/// What a user's rules refused to a script.
+pub(crate) fn no_permission_in_script(user: &User, command: &str, denied: Denied) -> Vec<u8> {
+    let text = no_permission(user, command, denied);
+    let why = text.strip_prefix(b"NOPERM ").unwrap_or(&text);
+    [b"ERR ACL failure in script: ", why].concat()
+}
+
+/// The command that ends a script of this kind.
+pub(crate) fn kill_command(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Script => "SCRIPT KILL",
+        Kind::Function => "FUNCTION KILL",
+    }
+}
+
+pub(crate) fn script_killed(kind: Kind) -> Vec<u8> {
+    format!("ERR Script killed by user with {}...", kill_command(kind)).into_bytes()
+}
+
+pub(crate) fn no_script() -> Error {
+    Error::custom("NOSCRIPT No matching script. Please use EVAL.")
+}
+
+pub(crate) fn script_may_write() -> Error {
+    Error::custom("ERR Can not execute a script with write flag using *_ro command.")
+}
+
+pub(crate) fn out_of_memory() -> Error {
+    Error::quoting(&[OUT_OF_MEMORY])
+}
+
+pub(crate) fn unsaved() -> Error {
+    Error::quoting(&[UNSAVED])
+}
+
+pub(crate) fn negative_keys() -> Error {
+    Error::custom("ERR Number of keys can't be negative")
+}
+
+pub(crate) fn too_many_keys() -> Error {
+    Error::custom("ERR Number of keys can't be greater than number of args")
+}
+
+pub(crate) fn script_flush_option() -> Error {
+    Error::custom("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+}
+
+pub(crate) fn script_debug_mode() -> Error {
+    Error::custom("ERR Use SCRIPT DEBUG YES/SYNC/NO")
+}
+
+/// This server has no debugger for scripts.
+pub(crate) fn no_script_debugger() -> Error {
+    Error::custom("ERR SCRIPT DEBUG is not supported by this server")
+}
+
+pub(crate) fn no_script_runs() -> Error {
+    Error::custom("NOTBUSY No scripts in execution right now.")
+}
+
+pub(crate) fn script_has_written() -> Error {
+    Error::custom(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the \
+         script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
+    )
 }

@@ -33,9 +33,17 @@ pub(crate) struct Turn<'t> {
 /// What is to be done on another thread.
 pub(crate) type Work = Box<dyn FnOnce(Turn<'_>) -> Done + Send>;
 
+/// Where a session is lent to.
+pub(crate) enum Task {
+    /// To any thread, which does this.
+    Work(Work),
+    /// To the thread of scripts, which runs the request (`worker/script_thread.rs`).
+    Script,
+}
+
 /// What dispatch has found out of a request that is to be run elsewhere.
 pub(crate) struct Errand {
-    pub(crate) work: Work,
+    pub(crate) task: Task,
     /// CLIENT REPLY: the client does not want the reply.
     pub(crate) is_mute: bool,
 }
@@ -85,18 +93,23 @@ pub(crate) struct Lent {
     pub(crate) done: Done,
     pub(crate) ticks: u64,
     /// None when it is done.
-    work: Option<Work>,
+    task: Option<Task>,
 }
 
 impl Lent {
     /// A session that is to run this request elsewhere, and the reply that it writes to.
     pub(crate) fn new(errand: Errand, session: Session, request: KeptRequest, reply: Reply) -> Lent {
-        let Errand { work, is_mute } = errand;
-        Lent { session, request, reply, is_mute, done: Ok(()), ticks: 0, work: Some(work) }
+        let Errand { task, is_mute } = errand;
+        Lent { session, request, reply, is_mute, done: Ok(()), ticks: 0, task: Some(task) }
+    }
+
+    /// Whether it goes to the thread of scripts.
+    pub(crate) fn is_for_scripts(&self) -> bool {
+        matches!(self.task, Some(Task::Script))
     }
 
     fn carry_out(&mut self, server: &Server, meter: Meter) {
-        let Some(work) = self.work.take() else { return };
+        let Some(Task::Work(work)) = self.task.take() else { return };
         let start = meter.read();
         let (session, reply) = (&mut self.session, &mut self.reply);
         self.done = work(Turn { server, session, args: self.request.args(), reply });
@@ -117,7 +130,24 @@ impl Default for Returned {
     }
 }
 
+/// The way back to one worker.
+pub(crate) struct Back(Sender<Box<Lent>>);
+
+impl Back {
+    /// The session goes back. Where its worker has ended the session ends too.
+    pub(crate) fn give(self, server: &Server, lent: Box<Lent>) {
+        let worker = lent.session.record.worker;
+        if self.0.send(lent).is_ok() {
+            server.mailboxes[worker].send(Message::Returned);
+        }
+    }
+}
+
 impl Returned {
+    pub(crate) fn way_back(&self) -> Back {
+        Back(self.sender.clone())
+    }
+
     /// One that has come back.
     pub(crate) fn next(&self) -> Option<Box<Lent>> {
         self.arrivals.try_recv().ok()
@@ -126,14 +156,10 @@ impl Returned {
 
 /// Gives a session to a thread. It comes back through the channel of its worker, which is told by a message.
 pub(crate) fn lend(server: &Server, mut lent: Box<Lent>, returned: &Returned, meter: Meter) {
-    let (owner, back) = (server.shared(), returned.sender.clone());
+    let (owner, back) = (server.shared(), returned.way_back());
     let job: Job = Box::new(move || {
         lent.carry_out(&owner, meter);
-        let worker = lent.session.record.worker;
-        // Where the worker has ended the session ends too.
-        if back.send(lent).is_ok() {
-            owner.mailboxes[worker].send(Message::Returned);
-        }
+        back.give(&owner, lent);
     });
     if server.lending.put(job) == Threads::Enough {
         return;
@@ -153,7 +179,7 @@ pub(crate) fn lend(server: &Server, mut lent: Box<Lent>, returned: &Returned, me
 
 /// Ends the server where a thread that runs requests panics: its client would wait for ever. (The program
 /// ends at any panic; this is for servers of tests.)
-struct Ender<'s>(&'s Server);
+pub(crate) struct Ender<'s>(pub(crate) &'s Server);
 
 impl Drop for Ender<'_> {
     fn drop(&mut self) {

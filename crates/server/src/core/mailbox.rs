@@ -201,6 +201,11 @@ impl Mailboxes {
         Mailboxes { boxes, is_posted: false.into(), congested }
     }
 
+    /// How many threads run commands: the workers, and that of scripts, which has no mailbox.
+    pub(crate) fn executors(&self) -> usize {
+        self.boxes.len() + 1
+    }
+
     /// Leaves a message and wakes nobody: [`Mailboxes::announce`] has to follow when locks are let go.
     pub(crate) fn post(&self, worker: usize, message: Message) {
         self.boxes[worker].leave(message);

@@ -22,6 +22,8 @@ impl Modes {
     pub(crate) const RESTRICTED: Modes = Modes(1 << 5);
     /// It tracks keys (CLIENT TRACKING): what it reads is remembered.
     pub(crate) const TRACKING: Modes = Modes(1 << 6);
+    /// One of its scripts runs.
+    pub(crate) const SCRIPT: Modes = Modes(1 << 7);
     /// Either of those in which a client is sent what it did not ask for, perhaps caused by its own command.
     pub(crate) const HEARS: Modes = Modes(Modes::SUBSCRIBED.0 | Modes::TRACKING.0);
 

@@ -10,6 +10,7 @@
 //! nothing is paid. Lines of one worker are in the order in which its commands ran; those of several workers
 //! come batch by batch.
 use super::mailbox::Message;
+use super::modes::Modes;
 use super::redact;
 use super::registry::Row;
 use super::server::Server;
@@ -76,11 +77,22 @@ pub(crate) struct Feed(Vec<u8>);
 impl Feed {
     /// Appends a line for a call. Commands that administer the server are shown to nobody, nor are secrets.
     pub(crate) fn add(&mut self, row: &Row, args: &Args<'_>, session: &Session, time_us: i64) {
-        if row.flags.has(Flags::ADMIN) || row.flags.has(Flags::SKIP_MONITOR) {
-            return;
+        if !(row.flags.has(Flags::ADMIN) || row.flags.has(Flags::SKIP_MONITOR)) {
+            self.add_line(row, args, session, time_us);
         }
+    }
+
+    /// Appends a line for a request that runs a script: before it runs, because its commands follow.
+    pub(crate) fn add_script(&mut self, row: &Row, args: &Args<'_>, session: &Session, time_us: i64) {
+        self.add_line(row, args, session, time_us);
+    }
+
+    fn add_line(&mut self, row: &Row, args: &Args<'_>, session: &Session, time_us: i64) {
         let (seconds, microseconds) = (time_us / 1_000_000, time_us % 1_000_000);
-        let client = source(&session.record);
+        let client = match session.modes.has(Modes::SCRIPT) {
+            true => "lua".to_owned(),
+            false => source(&session.record),
+        };
         // A vector takes whatever is written.
         let _ = write!(self.0, "+{seconds}.{microseconds:06} [{} {client}]", session.db);
         for arg in redact::public(row, args) {

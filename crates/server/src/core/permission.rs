@@ -127,6 +127,9 @@ fn line(server: &Server, record: &ClientRecord) -> Vec<u8> {
 
 /// Whether the request that runs is part of a transaction, as ACL LOG shows it.
 pub(crate) fn context(session: &Session) -> Context {
+    if session.modes.has(Modes::SCRIPT) {
+        return Context::Lua;
+    }
     let in_transaction = session.modes.has(Modes::TRANSACTION) || session.modes.has(Modes::EXECUTING);
     if in_transaction { Context::Multi } else { Context::Toplevel }
 }

@@ -144,6 +144,16 @@ impl Recorder {
         self.is_open.set(true);
     }
 
+    /// Whether one is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.get()
+    }
+
+    /// What was recorded since it was opened is told to nobody: the server ends in the middle of it.
+    pub(crate) fn forget(&self) {
+        self.notes.borrow_mut().effects = Effects::default();
+    }
+
     /// The transaction has ended, and its shards are locked still.
     pub(crate) fn close(&self, journal: &Journal) {
         self.is_open.set(false);

@@ -33,6 +33,8 @@ pub(crate) enum Refusal<'s> {
     Unwritten(&'s Row, String),
     /// An argument is longer than an element of a collection may be.
     TooLong(&'s Row),
+    /// A script runs for long, and this is what may be done about it.
+    Busy(&'s Row, &'static [u8]),
 }
 
 /// Which user lacks a permission, and which one that is.
@@ -56,7 +58,8 @@ impl<'s> Refusal<'s> {
             | Refusal::Loading(row)
             | Refusal::Unsaved(row)
             | Refusal::Unwritten(row, _)
-            | Refusal::TooLong(row) => Some(row),
+            | Refusal::TooLong(row)
+            | Refusal::Busy(row, _) => Some(row),
         }
     }
 
@@ -72,6 +75,7 @@ impl<'s> Refusal<'s> {
             Refusal::InTransaction(_) => error::NOT_IN_TRANSACTIONS.to_vec(),
             Refusal::NoPermission(row, why) => error::no_permission(&why.user, &row.full_name, why.denied),
             Refusal::TooLong(_) => command::Error::element_too_long().text().into(),
+            Refusal::Busy(_, text) => text.to_vec(),
             Refusal::Loading(_) => error::LOADING.to_vec(),
             Refusal::Unsaved(_) => error::UNSAVED.to_vec(),
             Refusal::Unwritten(_, why) => error::unwritten(why),

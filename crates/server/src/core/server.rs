@@ -32,6 +32,7 @@ use crate::state::persistence::{Persistence, UNSAVED};
 use crate::state::pubsub::PubSub;
 use crate::state::replication::ReplicationId;
 use crate::state::restless::Restless;
+use crate::state::scripts::Scripts;
 use crate::state::tls::TlsInForce;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
@@ -72,6 +73,7 @@ pub(crate) struct Server {
     pub(crate) monitors: Monitors,
     /// Takes requests that take long, with their sessions.
     pub(crate) lending: Lending<Job>,
+    pub(crate) scripts: Scripts,
     /// Takes what is to be freed, and work on memory that is not urgent.
     pub(crate) background: Background,
     pub(crate) stats: Stats,
@@ -279,6 +281,11 @@ impl Server {
         self.monitors.remove(record);
         self.clients().remove(&record.id);
         self.mailboxes[record.worker].send(Message::Killed(record.id));
+    }
+
+    /// What the interpreters of scripts take.
+    pub(crate) fn interpreter_bytes(&self) -> u64 {
+        self.counters.0.iter().map(|worker| worker.interpreter_bytes.load(Ordering::Relaxed)).sum()
     }
 
     /// For how long the server has been up, by the steady time, which no change of the system's clock moves.

@@ -100,6 +100,8 @@ pub(crate) struct Counters {
     pub(crate) output_peak: AtomicU64,
     /// Memory into which batches are received, parsed and answered.
     pub(crate) batch_bytes: AtomicU64,
+    /// Memory of the interpreter of scripts.
+    pub(crate) interpreter_bytes: AtomicU64,
     /// The client whose turn it is or was last, for a crash report; noted once a turn.
     pub(crate) serving: AtomicU64,
     /// Receives that brought something, and times that replies were handed on to be sent.
@@ -133,6 +135,7 @@ impl Counters {
             input_peak: AtomicU64::new(0),
             output_peak: AtomicU64::new(0),
             batch_bytes: AtomicU64::new(0),
+            interpreter_bytes: AtomicU64::new(0),
             serving: AtomicU64::new(0),
             reads: Count::default(),
             writes: Count::default(),
@@ -178,6 +181,11 @@ impl Counters {
 pub(crate) struct AllCounters(pub(crate) Box<[Counters]>);
 
 impl AllCounters {
+    /// For so many threads that run commands, and so many commands.
+    pub(crate) fn new(executors: usize, rows: usize) -> AllCounters {
+        AllCounters((0..executors).map(|_| Counters::new(rows)).collect())
+    }
+
     /// What all workers have counted of the command with this `Row::number`.
     pub(crate) fn command(&self, number: usize) -> CommandSum {
         let (mut sum, mut ticks) = (CommandSum::default(), 0);

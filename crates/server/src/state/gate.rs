@@ -4,7 +4,18 @@
 //! it costs two uncontended atomic operations a batch. A worker that needs all others to stand still lets go
 //! of its own read side and takes the write side of all gates, in ascending order: so two such workers cannot
 //! wait for each other.
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+//!
+//! ```text
+//! open ---- enter_alone ---> closed ---- dropped ---> open
+//!                              |            ^
+//!                              \-- leave_ajar: who waits, or comes, enters as Entered::Ajar, and touches
+//!                                  no data (a script runs for long: clients are answered with BUSY)
+//! ```
+use std::hint::cold_path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst, fence};
+use std::sync::{
+    Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
 /// 128 bytes: two cache lines, because processors fetch lines in pairs.
 #[repr(align(128))]
@@ -12,27 +23,219 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 struct Gate(RwLock<()>);
 
 /// All gates are held: nobody else runs commands.
-pub(crate) struct Alone<'g>(
-    #[expect(dead_code, reason = "they are held, and let go in the end")] Vec<RwLockWriteGuard<'g, ()>>,
-);
+pub(crate) struct Alone<'g> {
+    gates: &'g Gates,
+    held: Vec<RwLockWriteGuard<'g, ()>>,
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.gates.is_ajar.store(false, SeqCst);
+        self.held.clear();
+        *self.gates.is_taken() = false;
+        self.gates.wake();
+    }
+}
+
+/// Who is alone has left the gates ajar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShutOut;
+
+/// How a worker has come in.
+pub(crate) enum Entered<'g> {
+    /// Nobody runs alone while it holds this.
+    Inside(RwLockReadGuard<'g, ()>),
+    /// Somebody does, and has let others in who do not touch the data.
+    Ajar,
+}
 
 /// One for each worker.
-pub(crate) struct Gates(Box<[Gate]>);
+pub(crate) struct Gates {
+    gates: Box<[Gate]>,
+    /// Whoever is alone has let the others in.
+    is_ajar: AtomicBool,
+    /// How many wait to enter or to be alone, and what wakes them.
+    waiting: AtomicUsize,
+    changed: Condvar,
+    /// Somebody is alone, or about to be.
+    is_taken: Mutex<bool>,
+}
 
 impl Gates {
     /// Gates for this many workers, which nobody holds.
     pub(crate) fn new(workers: usize) -> Gates {
-        Gates((0..workers).map(|_| Gate::default()).collect())
+        Gates {
+            gates: (0..workers).map(|_| Gate::default()).collect(),
+            is_ajar: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
+            changed: Condvar::new(),
+            is_taken: Mutex::default(),
+        }
     }
 
-    /// This worker runs commands until the guard is dropped. It waits while somebody runs alone.
-    pub(crate) fn enter(&self, worker: usize) -> RwLockReadGuard<'_, ()> {
-        self.0[worker].0.read().unwrap_or_else(PoisonError::into_inner)
+    /// This worker runs commands until the guard is dropped. It waits while somebody runs alone, unless that
+    /// has left the gates ajar.
+    #[inline]
+    pub(crate) fn enter(&self, worker: usize) -> Entered<'_> {
+        match self.try_enter(worker) {
+            Some(inside) => Entered::Inside(inside),
+            None => {
+                cold_path();
+                self.wait_to_enter(worker)
+            }
+        }
+    }
+
+    fn try_enter(&self, worker: usize) -> Option<RwLockReadGuard<'_, ()>> {
+        match self.gates[worker].0.try_read() {
+            Ok(inside) => Some(inside),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    #[inline(never)]
+    fn wait_to_enter(&self, worker: usize) -> Entered<'_> {
+        self.wait_until(|_| match self.try_enter(worker) {
+            Some(inside) => Some(Entered::Inside(inside)),
+            None => self.is_ajar().then_some(Entered::Ajar),
+        })
+    }
+
+    /// Waits until `look` finds something. The lock is held from each look until the sleep begins, and
+    /// whoever opens the gates or leaves them ajar takes the lock afterwards, so no change is missed. One
+    /// that does not see who waits has opened the gates before the first look.
+    fn wait_until<R>(&self, mut look: impl FnMut(&mut bool) -> Option<R>) -> R {
+        self.waiting.fetch_add(1, SeqCst);
+        fence(SeqCst);
+        let mut is_taken = self.is_taken();
+        let found = loop {
+            if let Some(found) = look(&mut is_taken) {
+                break found;
+            }
+            is_taken = self.changed.wait(is_taken).unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(is_taken);
+        self.waiting.fetch_sub(1, SeqCst);
+        found
     }
 
     /// Nobody else runs commands until the guards are dropped. It waits until every worker has finished its
-    /// batch. The caller must hold no gate.
+    /// batch, and for as long as somebody else is alone: for threads that serve no clients. The caller must
+    /// hold no gate.
     pub(crate) fn enter_alone(&self) -> Alone<'_> {
-        Alone(self.0.iter().map(|gate| gate.0.write().unwrap_or_else(PoisonError::into_inner)).collect())
+        self.wait_until(|is_taken| (!std::mem::replace(is_taken, true)).then_some(()));
+        self.take_all()
+    }
+
+    /// The same for a worker, which must not wait for the end of a script that runs for long.
+    pub(crate) fn try_enter_alone(&self) -> Result<Alone<'_>, ShutOut> {
+        if std::mem::replace(&mut *self.is_taken(), true) {
+            cold_path();
+            self.wait_until(|is_taken| match std::mem::replace(is_taken, true) {
+                false => Some(Ok(())),
+                true => self.is_ajar().then_some(Err(ShutOut)),
+            })?;
+        }
+        Ok(self.take_all())
+    }
+
+    /// The caller has set `is_taken`.
+    fn take_all(&self) -> Alone<'_> {
+        let held = self.gates.iter().map(|gate| gate.0.write().unwrap_or_else(PoisonError::into_inner));
+        Alone { gates: self, held: held.collect() }
+    }
+
+    /// Lets others in, who touch no data, until whoever is alone has ended. Only who is alone calls this.
+    pub(crate) fn leave_ajar(&self) {
+        self.is_ajar.store(true, SeqCst);
+        self.wake();
+    }
+
+    /// Whether somebody is alone and has let others in: a load.
+    #[inline]
+    pub(crate) fn is_ajar(&self) -> bool {
+        self.is_ajar.load(SeqCst)
+    }
+
+    fn wake(&self) {
+        fence(SeqCst);
+        if self.waiting.load(SeqCst) > 0 {
+            drop(self.is_taken());
+            self.changed.notify_all();
+        }
+    }
+
+    fn is_taken(&self) -> MutexGuard<'_, bool> {
+        self.is_taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_inside(entered: &Entered<'_>) -> bool {
+        matches!(entered, Entered::Inside(_))
+    }
+
+    #[test]
+    fn who_waits_comes_in_when_the_gates_open() {
+        let gates = Gates::new(2);
+        let alone = gates.enter_alone();
+        std::thread::scope(|scope| {
+            let entering = scope.spawn(|| is_inside(&gates.enter(1)));
+            while gates.waiting.load(SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            drop(alone);
+            assert!(entering.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn gates_that_are_left_ajar_let_others_in_until_they_open() {
+        let gates = Gates::new(1);
+        let alone = gates.enter_alone();
+        std::thread::scope(|scope| {
+            let entering = scope.spawn(|| is_inside(&gates.enter(0)));
+            let alone = scope.spawn(|| gates.try_enter_alone().is_err());
+            while gates.waiting.load(SeqCst) < 2 {
+                std::thread::yield_now();
+            }
+            gates.leave_ajar();
+            assert!(!entering.join().unwrap() && alone.join().unwrap());
+        });
+        assert_eq!(gates.try_enter_alone().err(), Some(ShutOut));
+        assert!(!is_inside(&gates.enter(0)));
+        drop(alone);
+        assert!(is_inside(&gates.enter(0)) && !gates.is_ajar());
+    }
+
+    #[test]
+    fn many_threads_come_and_go_and_none_is_forgotten() {
+        let (gates, inside) = (Gates::new(2), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for worker in 0..2 {
+                let (gates, inside) = (&gates, &inside);
+                scope.spawn(move || {
+                    for _ in 0..2_000 {
+                        let entered = gates.enter(worker);
+                        inside.fetch_add(usize::from(is_inside(&entered)), SeqCst);
+                        inside.fetch_sub(usize::from(is_inside(&entered)), SeqCst);
+                    }
+                });
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let alone = gates.enter_alone();
+                        assert_eq!(inside.load(SeqCst), 0);
+                        if round % 3 == 0 {
+                            gates.leave_ajar();
+                        }
+                        drop(alone);
+                    }
+                });
+            }
+        });
     }
 }

@@ -13,6 +13,7 @@
 //!   the `reason` of an error, the `start_error` that keeps it from starting.
 //! * Who listens to which channel: `pubsub`; who watches which key: `watched`.
 //! * The `journal`: what writes have come to, and who reads it.
+//! * The texts of `scripts`, and the script that runs for long.
 //! * What workers lend to other threads: `lending`.
 //! * The `replication` id, and the `restless` mode of tests.
 /// The version of Redis whose behaviour clients can count on: they choose what to send by it.
@@ -40,6 +41,7 @@ pub(crate) mod pubsub;
 pub(crate) mod reason;
 pub(crate) mod replication;
 pub(crate) mod restless;
+pub(crate) mod scripts;
 pub(crate) mod start_error;
 mod syslog;
 pub(crate) mod system;

@@ -29,6 +29,8 @@ const TICK_MS: i64 = 100;
 const FREE_MEMORY_TICKS: u32 = 10;
 /// Every connection is looked at once in this time.
 const IDLE_ROUND_MS: i64 = 1000;
+/// While a script runs for long nothing expires; it is tried again after this time.
+const SHUT_OUT_PAUSE_MS: i64 = 50;
 /// How many keys one turn removes; the others go at the next turns, so that clients do not wait.
 const EXPIRE_BUDGET: usize = 256;
 
@@ -119,6 +121,12 @@ impl Worker<'_> {
             return;
         }
         self.executor.begin();
+        if self.executor.is_shut_out() {
+            self.executor.end();
+            // The script may take long, and this worker is not to run in circles until then.
+            self.expire_due = Some(Millis(now.0 + SHUT_OUT_PAUSE_MS));
+            return;
+        }
         self.executor.lap();
         self.expire_due = keyspace.expire(now, EXPIRE_BUDGET, &mut self.garbage);
         let time_ns = net::Meter::new().ns(self.executor.lap());

@@ -17,11 +17,12 @@ use super::batch::{Rest, Turn};
 use super::table::{Connection, Flow};
 use super::{Parsed, Worker, limits};
 use crate::core::dispatch::Request;
+use crate::core::lent::{KeptRequest, Lent};
 use crate::core::modes::Modes;
 use crate::core::session::After;
 use command::Flags;
 use net::ConnId;
-use resp::Parser;
+use resp::{Parser, Reply};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -60,6 +61,8 @@ impl Disconnected {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Later,
+    /// When the session is back.
+    Lent,
     Done,
 }
 
@@ -82,6 +85,7 @@ impl Worker<'_> {
             let Some(mut connection) = self.disconnected.turns.pop_front() else { return };
             match self.run_disconnected(&mut connection) {
                 Progress::Later => self.disconnected.turns.push_back(connection),
+                Progress::Lent => self.disconnected.await_return(connection),
                 Progress::Done => self.deregister(&mut connection),
             }
         }
@@ -127,7 +131,7 @@ impl Worker<'_> {
         turn: &Turn,
         connection: &mut Connection,
     ) -> (usize, Option<Progress>) {
-        let Worker { batch, executor, reply, is_retrying, .. } = self;
+        let Worker { batch, executor, reply, is_retrying, server, scripts, returned, .. } = self;
         reply.protocol = connection.protocol;
         // Nobody receives the replies, so they are not written.
         reply.bound(0);
@@ -154,7 +158,18 @@ impl Worker<'_> {
                     *is_retrying = true;
                     return (index, Some(Progress::Later));
                 }
-                After::Wait | After::Elsewhere | After::Close | After::Abort | After::Overflow => {
+                After::Elsewhere => {
+                    // A script: nothing else is done elsewhere for it.
+                    connection.session.after = After::Elsewhere;
+                    let (mut reply, session) = (Reply::new(reply.protocol), connection.session.lend());
+                    reply.bound(0);
+                    let request = KeptRequest::of(&request.args);
+                    let lent = Lent::new(executor.take_errand(), session, request, reply);
+                    scripts.lend(server, Box::new(lent), returned);
+                    connection.flow = Flow::Lent;
+                    return (index + 1, Some(Progress::Lent));
+                }
+                After::Wait | After::Close | After::Abort | After::Overflow => {
                     return (index + 1, Some(Progress::Done));
                 }
             }

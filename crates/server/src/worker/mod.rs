@@ -33,6 +33,7 @@ mod peaks;
 mod pieces;
 mod push;
 mod receive_while_waiting;
+mod script_thread;
 mod slow_readers;
 mod spare_processor;
 mod table;
@@ -56,6 +57,7 @@ use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
 use park::Parked;
 use pieces::Unfinished;
 use resp::{Args, Limits, Reply};
+pub(crate) use script_thread::ScriptThread;
 use std::collections::BTreeMap;
 use std::hint::cold_path;
 use std::sync::Arc;
@@ -107,6 +109,8 @@ pub(crate) struct Worker<'s> {
     disconnected: Disconnected,
     /// Connections to which nothing is sent before the disk has what they wrote.
     held: Held,
+    /// Takes requests that run scripts, with their sessions.
+    scripts: Arc<ScriptThread>,
     /// Sessions that were lent come back through it.
     returned: Returned,
     /// Replies to the connection that is served; empty between two of them.
@@ -134,7 +138,12 @@ pub(crate) struct Worker<'s> {
 
 impl<'s> Worker<'s> {
     /// A worker without connections; the engine has its listeners already.
-    pub(crate) fn new(server: &'s Server, index: usize, engine: Box<dyn Engine>) -> Worker<'s> {
+    pub(crate) fn new(
+        server: &'s Server,
+        index: usize,
+        engine: Box<dyn Engine>,
+        scripts: Arc<ScriptThread>,
+    ) -> Worker<'s> {
         Worker {
             server,
             index,
@@ -149,6 +158,7 @@ impl<'s> Worker<'s> {
             waits: Waits::default(),
             disconnected: Disconnected::default(),
             held: Held::default(),
+            scripts,
             returned: Returned::default(),
             reply: Reply::new(resp::Protocol::Resp2),
             push_room: Vec::new(),
@@ -496,7 +506,8 @@ impl<'s> Worker<'s> {
     /// Executes requests without marking them as run in the turn. `records_end` is where the worker's records
     /// ended before it. Returns how many have run.
     fn execute_some(&mut self, turn: &Turn, records_end: u64) -> usize {
-        let Worker { table, batch, executor, reply, engine, server, is_retrying, returned, .. } = self;
+        let Worker { table, batch, executor, reply, engine, server, is_retrying, scripts, returned, .. } =
+            self;
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.input);
         let mut first_span = turn.first_span;
@@ -522,7 +533,7 @@ impl<'s> Worker<'s> {
                     After::Elsewhere => {
                         let bare = (&mut *session, &mut *unfinished, &mut *flow);
                         pieces::begin_elsewhere(
-                            (server, executor, returned),
+                            (server, executor, (scripts, returned)),
                             bare,
                             (reply, request.args, call.0),
                         );

@@ -13,6 +13,7 @@
 //! does not grow, whatever the client does. But a client may want to send all of its requests before it reads
 //! the first reply. So while a client is paused and reads nothing, its further requests are received and
 //! kept, up to `client-query-buffer-limit`.
+use super::script_thread::ScriptThread;
 use super::slow_readers::ALLOWANCE_BYTES;
 use super::table::Flow;
 use super::{Worker, note};
@@ -24,6 +25,7 @@ use net::ConnId;
 use resp::{Args, Enough, Remainder, Reply};
 use std::hint::cold_path;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use store::Garbage;
 
@@ -127,7 +129,7 @@ pub(super) fn begin(
 
 /// Lends the session of a connection, whose request has taken so many ticks here.
 pub(super) fn begin_elsewhere(
-    (server, executor, returned): (&Server, &mut Executor<'_>, &Returned),
+    (server, executor, (scripts, returned)): (&Server, &mut Executor<'_>, (&Arc<ScriptThread>, &Returned)),
     (session, unfinished, flow): (&mut Session, &mut Option<Box<Unfinished>>, &mut Flow),
     (before, args, ticks): (&Reply, Args<'_>, u64),
 ) {
@@ -138,7 +140,10 @@ pub(super) fn begin_elsewhere(
     *flow = Flow::Lent;
     *unfinished = Some(Box::new(Unfinished::to_come(ticks)));
     let lent = Lent::new(errand, session.lend(), KeptRequest::of(&args), reply);
-    lend(server, Box::new(lent), returned, executor.meter());
+    match lent.is_for_scripts() {
+        true => scripts.lend(server, Box::new(lent), returned),
+        false => lend(server, Box::new(lent), returned, executor.meter()),
+    }
 }
 
 impl Worker<'_> {

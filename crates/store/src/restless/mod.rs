@@ -77,7 +77,7 @@ impl Transients {
         let (stats, len_before) = (shard.stats, len(&shard, db));
         turn_back(&mut shard);
         if shard.next_due() <= AFTERWARDS.0 {
-            // A client has written a deadline of 1970 (SET key value PXAT 1), which is nobody else's to enforce.
+            // A client has written a deadline of 1970 (SET key value PXAT 1): nobody else may enforce it.
             keyspace.dues[index].store(shard.next_due(), Relaxed);
             return Vec::new();
         }

@@ -82,5 +82,6 @@ fn context(context: Context) -> &'static [u8] {
     match context {
         Context::Toplevel => b"toplevel",
         Context::Multi => b"multi",
+        Context::Lua => b"lua",
     }
 }

@@ -119,9 +119,11 @@ fn fields(call: &ServerCall<'_>) -> Vec<(String, Value)> {
         add(absent, Value::Bytes(0));
     }
     add("clients.normal", Value::Bytes(figures.clients));
-    for absent in ["cluster.links", "aof.buffer", "lua.caches", "functions.caches", "script.VMs"] {
+    for absent in ["cluster.links", "aof.buffer", "functions.caches"] {
         add(absent, Value::Bytes(0));
     }
+    add("lua.caches", Value::Bytes(call.server.scripts.cache.size().1 as u64));
+    add("script.VMs", Value::Bytes(call.server.interpreter_bytes()));
     let mut keys = 0;
     for db in (0..keyspace.databases()).filter(|db| !keyspace.is_empty(*db)) {
         keys += keyspace.len(db);

@@ -14,7 +14,7 @@
 use super::record::Says;
 use super::{Executor, Request};
 use crate::core::key_events::KeyEvents;
-use crate::core::lent::{Errand, Turn, Work};
+use crate::core::lent::{Errand, Task, Turn, Work};
 use crate::core::modes::Modes;
 use crate::core::registry::Row;
 use crate::core::server::Server;
@@ -23,7 +23,7 @@ use crate::core::tracking::Origin;
 use crate::state::config::Config;
 use base::Millis;
 use base::random::Random;
-use command::{Call, Done, Flags, LONG_STEPS, Long, LongWhole, Scope, WholeCall};
+use command::{Call, Done, Error, Flags, LONG_STEPS, Long, LongWhole, Scope, WholeCall};
 use resp::{Args, Reply};
 use std::hint::cold_path;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl<'s> Executor<'s> {
             self.in_scope(scope, |this| {
                 this.remember_alone(row, &args);
                 this.server.keyspace.share_with(&aside, db);
-            });
+            })?;
             let (reading, random) = (self.reading(aside, row), Random::new(self.random.next_u64()));
             self.lend(session, Box::new(move |turn| reading.on_all(long, random, turn)));
             return Ok(());
@@ -146,12 +146,12 @@ impl<'s> Executor<'s> {
             let done = this.run_on_all_recorded(db, row, (long.run, Says::IfChanged), (args, reply));
             this.remember_alone(row, &args);
             done
-        })
+        })?
     }
 
-    fn in_scope<R>(&mut self, scope: Scope, work: impl FnOnce(&mut Self) -> R) -> R {
+    fn in_scope<R>(&mut self, scope: Scope, work: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
         match scope {
-            Scope::Shared => work(self),
+            Scope::Shared => Ok(work(self)),
             Scope::Exclusive => self.alone(work),
         }
     }
@@ -176,7 +176,7 @@ impl<'s> Executor<'s> {
     fn lend(&mut self, session: &mut Session, work: Work) {
         session.after = After::Elsewhere;
         self.server.stats.requests_lent.fetch_add(1, Relaxed);
-        self.errand = Some(Errand { work, is_mute: !session.reply_mode.answers() });
+        self.errand = Some(Errand { task: Task::Work(work), is_mute: !session.reply_mode.answers() });
     }
 
     /// What the request that ran last has left to be done, with [`After::Elsewhere`].

@@ -70,10 +70,7 @@ impl<'s> Executor<'s> {
         let Some(queue) = session.take_queue() else { return Err(error::exec_without_multi()) };
         let done = match queue.is_broken {
             true => Err(error::transaction_broken()),
-            false => {
-                self.run_as_one(session, &queue, reply);
-                Ok(())
-            }
+            false => self.run_as_one(session, &queue, reply),
         };
         session.record.forget_queue(self.counters);
         session.unwatch(self.server);
@@ -83,7 +80,7 @@ impl<'s> Executor<'s> {
 
     /// Runs requests as one step, and answers with an array of their replies. The caller is inside the
     /// worker's gate and holds no shard.
-    fn run_as_one(&mut self, session: &mut Session, queue: &Queue, reply: &mut Reply) {
+    fn run_as_one(&mut self, session: &mut Session, queue: &Queue, reply: &mut Reply) -> Done {
         let (mark, request_bytes) = (self.mark, self.request_bytes);
         // What has come with EXEC was asked for when it was queued.
         let is_late = request_bytes <= queue.arg_bytes();
@@ -92,8 +89,11 @@ impl<'s> Executor<'s> {
         self.bound();
         session.modes.set(Modes::EXECUTING);
         let mut plan = std::mem::take(&mut self.plan);
-        match self.plan(&mut plan, queue) {
-            Locks::Keys => self.run_on_shards(session, (queue, is_late), &plan, reply),
+        let done = match self.plan(&mut plan, queue) {
+            Locks::Keys => {
+                self.run_on_shards(session, (queue, is_late), &plan, reply);
+                Ok(())
+            }
             Locks::Everything => self.alone(|this| {
                 this.serves_later = true;
                 this.run_alone(session, queue, reply);
@@ -102,14 +102,15 @@ impl<'s> Executor<'s> {
                     this.serve_ready();
                 }
             }),
-        }
+        };
         self.plan = plan;
         session.modes.clear(Modes::EXECUTING);
         self.request_bytes = request_bytes;
         self.bound();
         // EXEC took as long as all its requests together, each of which has been counted by itself too.
         self.mark = mark;
-        self.has_muted = !session.reply_mode.answers();
+        self.has_muted = done.is_ok() && !session.reply_mode.answers();
+        done
     }
 
     /// Finds the keys of all requests.

@@ -39,7 +39,9 @@ impl Executor<'_> {
     /// ten times a second.
     pub(crate) fn tend_uses(&mut self) {
         self.begin();
-        self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
+        if !self.is_shut_out {
+            self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
+        }
         self.end();
     }
 
@@ -55,8 +57,8 @@ impl Executor<'_> {
         self.begin();
         // While CLIENT PAUSE holds writes back no key is evicted.
         let room = match self.held {
-            Held::Nothing => self.evict(0),
-            Held::Writes | Held::Everything => Room::Enough,
+            Held::Nothing if !self.is_shut_out => self.evict(0),
+            Held::Nothing | Held::Writes | Held::Everything => Room::Enough,
         };
         self.end();
         room == Room::Later

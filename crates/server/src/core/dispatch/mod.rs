@@ -17,11 +17,13 @@
 //! Checks that only a session in some mode needs are in `admission`.
 mod admission;
 mod elsewhere;
+mod enter;
 mod exec;
 mod memory;
 mod record;
 mod remember;
 pub(crate) mod replay;
+mod script;
 mod serve;
 
 use super::cross_protocol;
@@ -30,7 +32,7 @@ use crate::core::call::{ServerCall, ServerRun};
 use crate::core::command_log::{Bounds, Measured};
 use crate::core::error;
 use crate::core::lent::Errand;
-use crate::core::mailbox::Mailboxes;
+use crate::core::mailbox::{Mailbox, Mailboxes};
 use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
 use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
@@ -58,6 +60,8 @@ use net::{Meter, Scale, Tick};
 use record::Says;
 use remember::Reader;
 use resp::{Args, Reply};
+use script::interpreter::Interpreter;
+pub(crate) use script::interpreter::sha_of_hex;
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
@@ -159,6 +163,8 @@ pub(crate) struct Executor<'s> {
     held: Held,
     /// The worker's gate, between `begin` and `end`.
     inside: Option<RwLockReadGuard<'s, ()>>,
+    /// A script runs for long on another thread, and has all gates: nothing that touches data runs here.
+    is_shut_out: bool,
     /// All gates are taken, by [`Executor::alone`].
     is_alone: bool,
     /// Those who wait for a key are served when all of a queue has run, not between two of its requests.
@@ -173,6 +179,11 @@ pub(crate) struct Executor<'s> {
     errand: Option<Errand>,
     /// All requests run here.
     keeps_sessions: bool,
+    /// It is that of the thread of scripts.
+    runs_scripts: bool,
+    interpreter: Option<Box<Interpreter>>,
+    /// The wall clock in microseconds, while a script runs.
+    stopped_us: Option<i64>,
 }
 
 impl<'s> Executor<'s> {
@@ -219,6 +230,7 @@ impl<'s> Executor<'s> {
             now: Moment::NONE,
             held: Held::Nothing,
             inside: None,
+            is_shut_out: false,
             is_alone: false,
             serves_later: false,
             plan: Plan::default(),
@@ -226,7 +238,15 @@ impl<'s> Executor<'s> {
             has_muted: false,
             errand: None,
             keeps_sessions: false,
+            runs_scripts: false,
+            interpreter: None,
+            stopped_us: None,
         }
+    }
+
+    /// For the thread of scripts, which is no worker and counts behind the last of them.
+    pub(crate) fn for_scripts(server: &'s Server) -> Executor<'s> {
+        Executor { runs_scripts: true, ..Executor::new(server, server.mailboxes.len()) }
     }
 
     /// The settings by which this worker goes at the moment.
@@ -306,60 +326,6 @@ impl<'s> Executor<'s> {
         self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
     }
 
-    /// Enters the worker's gate, before the first command of a batch. It waits while another worker runs a
-    /// command alone.
-    pub(crate) fn begin(&mut self) {
-        self.inside = Some(self.server.gates.enter(self.worker));
-        self.recorder.look(&self.server.journal);
-        // The requests that are about to run have arrived before this, so none was sent after a change of
-        // users that is missed here.
-        self.refresh_users();
-        // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it. So does
-        // SHUTDOWN: nothing runs after the data was saved for the last time.
-        self.held = match self.server.pause.word() {
-            _ if self.server.is_stopping() => Held::Everything,
-            0 => Held::Nothing,
-            _ => self.look_at_pause(),
-        };
-    }
-
-    /// What CLIENT PAUSE holds back now. Whoever sees first that the pause is over lets expiry go on; no
-    /// pause can begin meanwhile, because that takes all gates.
-    #[cold]
-    fn look_at_pause(&self) -> Held {
-        let held = self.server.pause.held(self.now.steady);
-        if held == Held::Nothing {
-            self.server.pause.stop();
-            self.server.keyspace.resume_expiry();
-        }
-        held
-    }
-
-    /// Between batches: ends a pause whose time is over, even if no client sends anything.
-    pub(crate) fn end_pause(&mut self) {
-        if self.server.pause.end().is_some_and(|end| end <= self.now.steady) {
-            self.begin();
-            self.end();
-        }
-    }
-
-    /// Leaves the worker's gate, after the last command of a batch, and hands on what MONITOR shows of it.
-    pub(crate) fn end(&mut self) {
-        if self.server.key_events.waiters.is_ready() {
-            self.serve_ready();
-        }
-        if self.server.key_events.tracking.is_unsettled() {
-            cold_path();
-            self.settle();
-        }
-        self.recorder.publish(&self.server.journal, self.worker);
-        self.inside = None;
-        if !self.feed.is_empty() {
-            self.feed.send(self.server);
-        }
-        self.mailboxes.announce(self.worker);
-    }
-
     /// Whether CLIENT PAUSE holds this request back.
     #[inline]
     pub(crate) fn must_wait(&self, session: &Session, request: &Request<'s, '_>) -> bool {
@@ -428,8 +394,12 @@ impl<'s> Executor<'s> {
         let is_refusing = self.server.persistence.refusing() != persistence::NOTHING;
         let may_be_long = self.request_bytes > self.element_bytes_max;
         let is_journal_behind = self.recorder.is_on() && self.server.journal.is_behind();
-        self.is_guarded =
-            self.memory_limit.is_set() || may_be_long || is_congested || is_refusing || is_journal_behind;
+        self.is_guarded = self.memory_limit.is_set()
+            || may_be_long
+            || is_congested
+            || is_refusing
+            || is_journal_behind
+            || self.is_shut_out;
     }
 
     /// How many ticks have passed since the last call of this function or of `start_turn`.
@@ -532,6 +502,12 @@ impl<'s> Executor<'s> {
         }
         let is_exec = session.modes.is_any() && matches!(row.run, Run::Server(ServerRun::Queue));
         self.look_at_disk(session, row, is_exec).map_err(Hindrance::Refused)?;
+        if self.is_shut_out && !row.flags.has(Flags::ALLOW_BUSY) {
+            return Err(Hindrance::Refused(Refusal::Busy(
+                row,
+                error::busy(self.server.scripts.running.kind()),
+            )));
+        }
         if self.mailboxes.is_congested() && self.adds_mail(session, row, is_exec) {
             return Err(Hindrance::Overload);
         }
@@ -574,7 +550,7 @@ impl<'s> Executor<'s> {
     fn look(&mut self, session: &mut Session, row: &Row, is_whole: bool, call: (u64, Args<'_>, usize)) {
         // What a client has caused to be sent to itself comes behind this reply and before the next one:
         // messages are delivered between turns.
-        let has_mail = self.listens && self.mailboxes[self.worker].has_mail();
+        let has_mail = self.listens && self.mailboxes.get(self.worker).is_some_and(Mailbox::has_mail);
         if (self.is_turn_over() || has_mail) && session.after == After::Next {
             session.after = After::Yield;
         }
@@ -685,7 +661,7 @@ impl<'s> Executor<'s> {
                     save_emptied(this.server, this.now.wall);
                 }
                 done
-            }),
+            })?,
             Run::Data(DataRun::LongWhole(scope, long)) => {
                 self.run_long_on_all(session, row, (scope, long), (args, reply))
             }
@@ -698,7 +674,12 @@ impl<'s> Executor<'s> {
                 self.run_long_on_all(session, row, (Scope::Exclusive, &ways.all), (args, reply))
             }
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_long(session, row, &ways.keys, request, reply),
+            Run::Server(ServerRun::Queue) if session.has_queued(Flags::RUNS_SCRIPT) && !self.runs_scripts => {
+                self.lend_for_scripts(session);
+                Ok(())
+            }
             Run::Server(ServerRun::Queue) => self.exec(session, reply),
+            Run::Server(ServerRun::Script(what)) => self.run_scripting(session, (row, what), args, reply),
             Run::Server(ServerRun::Anywhere(run) | ServerRun::Shared(run)) => {
                 self.tell_replicas(db, row, &args);
                 self.run_on_server(session, run, args, reply)
@@ -708,12 +689,17 @@ impl<'s> Executor<'s> {
                 let done = self.outside(|this| this.run_on_server(session, run, args, reply));
                 if self.users_version != users_version {
                     // What other workers are about to do by the old rules is done before the reply is sent.
-                    self.alone(|_| ());
+                    // While a script runs for long they do nothing.
+                    let _ = self.alone(|_| ());
                 }
                 done
             }
+            // SHUTDOWN, while a script runs for long.
+            Run::Server(ServerRun::Exclusive(run)) if self.is_shut_out => {
+                self.run_on_server(session, run, args, reply)
+            }
             Run::Server(ServerRun::Exclusive(run)) => {
-                self.alone(|this| this.run_on_server(session, run, args, reply))
+                self.alone(|this| this.run_on_server(session, run, args, reply))?
             }
             // A container without a subcommand has too few arguments: `admit` has refused it.
             Run::Data(DataRun::Container) | Run::Server(ServerRun::Container) => {
@@ -812,9 +798,18 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let (Moment { wall: now, steady }, request_bytes) = (self.now, self.request_bytes);
+        let stopped_us = self.stopped_us;
         self.note_records(session);
-        let done =
-            run(&mut ServerCall { server: self.server, session, args, reply, now, steady, request_bytes });
+        let done = run(&mut ServerCall {
+            server: self.server,
+            session,
+            args,
+            reply,
+            now,
+            steady,
+            request_bytes,
+            stopped_us,
+        });
         if self.server.is_stopping() {
             session.after = After::Close;
         }
@@ -829,38 +824,6 @@ impl<'s> Executor<'s> {
         }
         self.bound();
         done
-    }
-
-    /// Runs `work` outside the worker's gate: commands that need all gates may run on other workers
-    /// meanwhile. Where all gates are taken they stay so.
-    #[cold]
-    fn outside<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
-        if self.is_alone {
-            return work(self);
-        }
-        self.end();
-        let result = work(self);
-        self.begin();
-        result
-    }
-
-    /// Runs `work` while no other worker executes anything. It waits until every worker has finished its
-    /// batch.
-    #[cold]
-    fn alone<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
-        if self.is_alone {
-            return work(self);
-        }
-        self.end();
-        let all = self.server.gates.enter_alone();
-        self.is_alone = true;
-        self.recorder.look(&self.server.journal);
-        let result = work(self);
-        self.recorder.publish(&self.server.journal, self.worker);
-        self.is_alone = false;
-        drop(all);
-        self.begin();
-        result
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) enum Context {
     Toplevel,
     /// It was queued in a transaction, or run by EXEC.
     Multi,
+    /// A script has called it.
+    Lua,
 }
 
 /// What was refused.

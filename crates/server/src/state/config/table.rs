@@ -152,7 +152,7 @@ pub(super) const TOPICS: &[Topic] = &[
         rows: TYPES,
     },
     Topic {
-        title: "Slow calls and latency",
+        title: "Slow calls, scripts and latency",
         about: "What is kept for SLOWLOG, COMMANDLOG, LATENCY and INFO latencystats.",
         rows: LATENCY,
     },
@@ -772,6 +772,17 @@ const LATENCY: &[Setting] = &[
         "How many calls with large replies COMMANDLOG keeps.",
         "Raise it where entries are gone before somebody reads them.",
     ),
+    Setting {
+        alias: Some("lua-time-limit"),
+        ..row(
+            "busy-reply-threshold",
+            Anytime,
+            field!(int 0, i64::MAX, busy_reply_threshold_ms as u64),
+            "Once a script has run for so many milliseconds, clients are answered with BUSY, and may end it \
+             with SCRIPT KILL; 0 lets them wait.",
+            "Lower it to hear of slow scripts sooner.",
+        )
+    },
     row(
         "latency-monitor-threshold",
         Anytime,

@@ -110,6 +110,8 @@ pub struct Config {
     pub latency_tracking: Tracking,
     /// `latency-monitor-threshold`; 0: off.
     pub latency_monitor_ms: u64,
+    /// `busy-reply-threshold`; 0: never.
+    pub busy_reply_threshold_ms: u64,
     pub command_log: LogRules,
     /// `latency-tracking-info-percentiles`
     pub latency_percentiles: Vec<f64>,
@@ -257,6 +259,7 @@ impl Default for Config {
             supervisor: "no",
             latency_tracking: Tracking::On,
             latency_monitor_ms: 0,
+            busy_reply_threshold_ms: 5000,
             command_log: LogRules::default(),
             latency_percentiles: vec![50.0, 99.0, 99.9],
             huge_pages: true,

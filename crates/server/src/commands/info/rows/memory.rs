@@ -1,7 +1,8 @@
 //! Metrics of memory.
-use super::{NO_CLUSTER, NO_REPLICATION, NO_SCRIPTS};
+use super::{NO_CLUSTER, NO_FUNCTIONS, NO_REPLICATION};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, text, zero};
 use crate::core::memory_limit::uncounted_bytes;
+use crate::core::server::Server;
 use crate::state::system;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -60,24 +61,29 @@ pub(in super::super) const MEMORY: &[Metric] = &[
     )
     .unit(Unit::Bytes),
     gauge("total_system_memory", "Physical memory of the machine.", |_| system::total_bytes().into()).human(),
-    zero(Kind::Gauge, "used_memory_lua", "What the interpreter of scripts takes.", NO_SCRIPTS)
-        .unit(Unit::Bytes),
-    zero(Kind::Gauge, "used_memory_vm_eval", "Memory of the interpreter that runs EVAL.", NO_SCRIPTS)
-        .unit(Unit::Bytes),
-    text("used_memory_lua_human", "`used_memory_lua` as people read it.", |_| "0B".into())
-        .constant(NO_SCRIPTS),
-    zero(Kind::Gauge, "used_memory_scripts_eval", "What the texts of scripts take.", NO_SCRIPTS)
-        .unit(Unit::Bytes),
-    zero(Kind::Gauge, "number_of_cached_scripts", "Scripts in the cache of EVALSHA.", NO_SCRIPTS),
-    zero(Kind::Gauge, "number_of_functions", "Functions that are loaded.", NO_SCRIPTS),
-    zero(Kind::Gauge, "number_of_libraries", "Libraries of functions that are loaded.", NO_SCRIPTS),
-    zero(Kind::Gauge, "used_memory_vm_functions", "What the interpreter of functions takes.", NO_SCRIPTS)
-        .unit(Unit::Bytes),
-    zero(Kind::Gauge, "used_memory_vm_total", "What both interpreters take.", NO_SCRIPTS).human(),
-    zero(Kind::Gauge, "used_memory_functions", "What the texts of functions take.", NO_SCRIPTS)
-        .unit(Unit::Bytes),
-    zero(Kind::Gauge, "used_memory_scripts", "What the texts of scripts and functions take.", NO_SCRIPTS)
+    gauge("used_memory_lua", "The same as `used_memory_vm_eval`.", |r| r.server.interpreter_bytes().into())
         .human(),
+    gauge("used_memory_vm_eval", "Memory of the interpreters that run EVAL.", |r| {
+        r.server.interpreter_bytes().into()
+    })
+    .unit(Unit::Bytes),
+    gauge("used_memory_scripts_eval", "What the texts of scripts take.", |r| script_bytes(r.server).into())
+        .unit(Unit::Bytes),
+    gauge("number_of_cached_scripts", "Scripts that EVALSHA knows.", |r| {
+        (r.server.scripts.cache.size().0 as u64).into()
+    }),
+    zero(Kind::Gauge, "number_of_functions", "Functions that are loaded.", NO_FUNCTIONS),
+    zero(Kind::Gauge, "number_of_libraries", "Libraries of functions that are loaded.", NO_FUNCTIONS),
+    zero(Kind::Gauge, "used_memory_vm_functions", "What the interpreter of functions takes.", NO_FUNCTIONS)
+        .unit(Unit::Bytes),
+    gauge("used_memory_vm_total", "What all interpreters take.", |r| r.server.interpreter_bytes().into())
+        .human(),
+    zero(Kind::Gauge, "used_memory_functions", "What the texts of functions take.", NO_FUNCTIONS)
+        .unit(Unit::Bytes),
+    gauge("used_memory_scripts", "What the texts of scripts and functions take.", |r| {
+        script_bytes(r.server).into()
+    })
+    .human(),
     gauge("maxmemory", "The setting `maxmemory`.", |r| r.config.maxmemory_bytes.into()).human(),
     text("maxmemory_policy", "The setting `maxmemory-policy`.", |r| {
         r.config.store.eviction.policy.name().into()
@@ -145,3 +151,8 @@ pub(in super::super) const MEMORY: &[Metric] = &[
         |r| r.keyspace().lazyfreed.into(),
     ),
 ];
+
+/// What the texts of scripts take.
+fn script_bytes(server: &Server) -> u64 {
+    server.scripts.cache.size().1 as u64
+}

@@ -1,6 +1,6 @@
 //! Metrics of what the server has done. Counters begin at 0 when the server starts; CONFIG RESETSTAT sets
 //! those back to 0 that Redis sets back.
-use super::{NO_FORKS, NO_IO_THREADS, NO_REPLICATION, NO_SANITIZING, NO_SCRIPTS};
+use super::{NO_FORKS, NO_IO_THREADS, NO_REPLICATION, NO_SANITIZING};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, zero};
 use crate::state::pubsub::Topic;
 use std::sync::atomic::Ordering::Relaxed;
@@ -88,7 +88,9 @@ pub(in super::super) const STATS: &[Metric] = &[
     counter("evicted_clients", "Clients that were closed for `maxmemory-clients`.", |r| {
         r.server.stats.clients_evicted.load(Relaxed).into()
     }),
-    zero(Kind::Counter, "evicted_scripts", "Scripts that were dropped.", NO_SCRIPTS),
+    counter("evicted_scripts", "Scripts that came with EVAL and were forgotten for others.", |r| {
+        r.server.scripts.cache.evicted().into()
+    }),
     counter("total_eviction_exceeded_time", "How long memory has been over `maxmemory` in all.", |r| {
         r.server.pressure.exceeded_ms(r.server.clock.steady_us()).0.into()
     })

@@ -31,7 +31,6 @@ pub(in crate::state::config) const GROUPS: &[Group] = &[
         because: "There are no connections to other servers yet, and no finite-field Diffie-Hellman.",
         rows: TLS,
     },
-    Group { title: "Scripts and modules", because: "There are no scripts and modules yet.", rows: CLIENTS },
     Group {
         title: "What Redis needs otherwise",
         because: "Nothing here needs them: threads, rehashing and allocators are others.",
@@ -126,8 +125,6 @@ const TLS: &[Setting] = &[
     row("tls-dh-params-file", Anytime, Text, "").but("", "keys are agreed on by elliptic curves"),
     row("tls-replication", Anytime, Bool, "no"),
 ];
-
-const CLIENTS: &[Setting] = &[row("busy-reply-threshold", Anytime, COUNT, "5000").or("lua-time-limit")];
 
 const OTHERWISE: &[Setting] = &[
     row("active-expire-effort", Anytime, int(1, 10), "1"),

@@ -1,0 +1,107 @@
+//! Entering and leaving the worker's gate, before and after a batch; and being alone.
+use super::Executor;
+use crate::core::error;
+use crate::state::gate::Entered;
+use crate::state::pause::Held;
+use command::Error;
+use std::hint::cold_path;
+
+impl Executor<'_> {
+    /// Enters the worker's gate, before the first command of a batch. It waits while another worker runs a
+    /// command alone, but not for the end of a script that runs for long: see [`Executor::is_shut_out`].
+    pub(crate) fn begin(&mut self) {
+        (self.inside, self.is_shut_out) = match self.server.gates.enter(self.worker) {
+            Entered::Inside(inside) => (Some(inside), false),
+            Entered::Ajar => (None, true),
+        };
+        self.recorder.look(&self.server.journal);
+        // The requests that are about to run have arrived before this, so none was sent after a change of
+        // users that is missed here.
+        self.refresh_users();
+        // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it. So does
+        // SHUTDOWN: nothing runs after the data was saved for the last time.
+        self.held = match self.server.pause.word() {
+            _ if self.server.is_stopping() => Held::Everything,
+            0 => Held::Nothing,
+            _ => self.look_at_pause(),
+        };
+    }
+
+    /// Between `begin` and `end`: a script that runs for long has all gates, and the data must be left alone.
+    /// Clients are answered with BUSY.
+    pub(crate) fn is_shut_out(&self) -> bool {
+        self.is_shut_out
+    }
+
+    /// What CLIENT PAUSE holds back now. Whoever sees first that the pause is over lets expiry go on; no
+    /// pause can begin meanwhile, because that takes all gates.
+    #[cold]
+    fn look_at_pause(&self) -> Held {
+        let held = self.server.pause.held(self.now.steady);
+        if held == Held::Nothing {
+            self.server.pause.stop();
+            self.server.keyspace.resume_expiry();
+        }
+        held
+    }
+
+    /// Between batches: ends a pause whose time is over, even if no client sends anything.
+    pub(crate) fn end_pause(&mut self) {
+        if self.server.pause.end().is_some_and(|end| end <= self.now.steady) {
+            self.begin();
+            self.end();
+        }
+    }
+
+    /// Leaves the worker's gate, after the last command of a batch, and hands on what MONITOR shows of it.
+    pub(crate) fn end(&mut self) {
+        if self.server.key_events.waiters.is_ready() && !self.is_shut_out {
+            self.serve_ready();
+        }
+        if self.server.key_events.tracking.is_unsettled() {
+            cold_path();
+            self.settle();
+        }
+        self.recorder.publish(&self.server.journal, self.worker);
+        (self.inside, self.is_shut_out) = (None, false);
+        if !self.feed.is_empty() {
+            self.feed.send(self.server);
+        }
+        self.mailboxes.announce(self.worker);
+    }
+
+    /// Runs `work` outside the worker's gate: commands that need all gates may run on other workers
+    /// meanwhile. Where all gates are taken they stay so.
+    #[cold]
+    pub(super) fn outside<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        if self.is_alone {
+            return work(self);
+        }
+        self.end();
+        let result = work(self);
+        self.begin();
+        result
+    }
+
+    /// Runs `work` while no other worker executes anything. It waits until every worker has finished its
+    /// batch. An error where a script runs alone and for long.
+    #[cold]
+    pub(super) fn alone<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
+        if self.is_alone {
+            return Ok(work(self));
+        }
+        self.end();
+        let Ok(all) = self.server.gates.try_enter_alone() else {
+            self.begin();
+            return Err(Error::quoting(&[error::busy(self.server.scripts.running.kind())]));
+        };
+        self.is_alone = true;
+        self.recorder.look(&self.server.journal);
+        let result = work(self);
+        self.recorder.publish(&self.server.journal, self.worker);
+        self.is_alone = false;
+        drop(all);
+        self.begin();
+        Ok(result)
+    }
+}

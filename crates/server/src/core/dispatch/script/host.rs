@@ -1,0 +1,252 @@
+//! What a running script asks for: its commands, and whether it may go on.
+//!
+//! A command of a script is checked as in Redis: may scripts call it at all, may the user, may this script
+//! write, is there memory? Then it runs as a request of EXEC does, and is counted as one.
+use crate::core::dispatch::{Executor, Request};
+use crate::core::error;
+use crate::core::modes::Modes;
+use crate::core::permission;
+use crate::core::refusal::append_error;
+use crate::core::registry::Row;
+use crate::core::session::Session;
+use crate::state::persistence::NOTHING;
+use crate::state::scripts::{Kind, Slow};
+use command::Flags;
+use net::Tick;
+use resp::{Args, Reply};
+use script::{AclCheck, Host, LogLevel, Stop};
+
+/// By what rules a script starts.
+pub(super) struct Start {
+    pub(super) kind: Kind,
+    /// Of a function.
+    pub(super) name: Vec<u8>,
+    /// It has promised not to write, or its caller has.
+    pub(super) is_readonly: bool,
+    /// Memory is over its limit, and it has not said that it may run all the same.
+    pub(super) is_full: bool,
+}
+
+/// See the file's opener.
+pub(super) struct ScriptHost<'h, 's> {
+    executor: &'h mut Executor<'s>,
+    session: &'h mut Session,
+    /// The request that has called it.
+    args: &'h Args<'h>,
+    start: Start,
+    has_written: bool,
+    /// What it returns holds an error.
+    has_failed: bool,
+    began: Tick,
+    /// After so many ticks it is slow; None for never.
+    patience_ticks: Option<u64>,
+    is_slow: bool,
+}
+
+impl<'h, 's> ScriptHost<'h, 's> {
+    pub(super) fn new(
+        executor: &'h mut Executor<'s>,
+        session: &'h mut Session,
+        args: &'h Args<'h>,
+        start: Start,
+    ) -> ScriptHost<'h, 's> {
+        const NS_A_MS: u64 = 1_000_000;
+        let threshold_ms = executor.config.busy_reply_threshold_ms;
+        let patience_ticks =
+            (threshold_ms > 0).then(|| executor.meter.ticks(threshold_ms.saturating_mul(NS_A_MS)));
+        let began = executor.meter.read();
+        executor.mark = began;
+        ScriptHost {
+            executor,
+            session,
+            args,
+            start,
+            has_written: false,
+            has_failed: false,
+            began,
+            patience_ticks,
+            is_slow: false,
+        }
+    }
+
+    /// The script has ended. Whether what it returned holds an error.
+    pub(super) fn end(self) -> bool {
+        if self.is_slow {
+            self.executor.server.scripts.running.end();
+        }
+        self.has_failed
+    }
+
+    /// Why a command does not run, if it does not.
+    fn refusal(&mut self, row: Option<&Row>, args: &Args<'_>) -> Option<Vec<u8>> {
+        let Some(row) = row else { return Some(error::UNKNOWN_IN_SCRIPT.into()) };
+        if !row.arity.accepts(args.len()) {
+            return Some(error::ARITY_IN_SCRIPT.into());
+        }
+        if row.flags.has(Flags::NOSCRIPT) {
+            return Some(error::NOT_IN_SCRIPTS.into());
+        }
+        let server = self.executor.server;
+        if self.session.modes.has(Modes::RESTRICTED)
+            && let Err(denied) = permission::check(&self.session.user, row, args)
+        {
+            let (user, by) =
+                (&*self.session.user, (&*self.session.record, permission::context(self.session)));
+            permission::note(server, by, row, (user, denied), args);
+            return Some(error::no_permission_in_script(user, &row.full_name, denied));
+        }
+        let writes = row.flags.has(Flags::WRITE);
+        if self.start.is_readonly && (writes || row.flags.has(Flags::MAY_REPLICATE)) {
+            return Some(error::WRITE_IN_READONLY_SCRIPT.into());
+        }
+        let refusing = server.persistence.refusing();
+        if writes
+            && refusing != NOTHING
+            && let Err(why) = self.executor.look_at_disk_for_scripts(refusing)
+        {
+            return Some(why.text().into());
+        }
+        if self.start.is_full && !self.has_written && row.flags.has(Flags::DENYOOM) {
+            return Some(error::OUT_OF_MEMORY.into());
+        }
+        None
+    }
+
+    /// Runs a command that may run, and counts it.
+    fn run(&mut self, row: &'s Row, args: Args<'_>, reply: &mut Reply) {
+        let executor = &mut *self.executor;
+        let hash = row.first_key().and_then(|at| args.get(at)).map(|key| executor.server.keyspace.hash(key));
+        let request = Request { row: Some(row), hash, args };
+        let start = reply.out.len();
+        if let Err(error) = executor.run(self.session, row, &request, reply) {
+            executor.counters.commands[row.number].failed.add(1);
+            executor.counters.count_error(error.text());
+            reply.error(error.text());
+        }
+        reply.finish();
+        let ticks = executor.lap();
+        let reply_bytes = reply.out.len() - start;
+        executor.counters.commands[row.number].count(ticks, executor.tracked);
+        if ticks >= executor.ticks_max || reply_bytes >= executor.bounds.reply_bytes {
+            executor.look(self.session, row, true, (ticks, args, reply_bytes));
+        }
+    }
+
+    /// Whether the script may go on.
+    fn look_around(&mut self) -> Result<(), Stop> {
+        let server = self.executor.server;
+        if server.is_stopping() {
+            return Err(Stop(error::script_killed(self.start.kind)));
+        }
+        if self.is_slow {
+            return match server.scripts.running.is_killed() {
+                true => Err(self.killed()),
+                false => Ok(()),
+            };
+        }
+        let elapsed = self.executor.meter.read().since(self.began);
+        if self.patience_ticks.is_some_and(|patience| elapsed >= patience) {
+            self.become_slow(elapsed);
+        }
+        Ok(())
+    }
+
+    fn killed(&self) -> Stop {
+        Stop(error::script_killed(self.start.kind))
+    }
+
+    #[cold]
+    fn become_slow(&mut self, elapsed: u64) {
+        self.is_slow = true;
+        let server = self.executor.server;
+        let elapsed_us = (self.executor.meter.ns(elapsed) / 1000) as i64;
+        server.scripts.running.begin(Slow {
+            kind: self.start.kind,
+            name: self.start.name.clone(),
+            command: self.args.iter_from(0).map(<[u8]>::to_vec).collect(),
+            began_us: server.clock.steady_us() - elapsed_us,
+            has_written: self.has_written,
+            is_killed: false,
+        });
+        server.gates.leave_ajar();
+        let kill = error::kill_command(self.start.kind);
+        server.log.warning(&format!(
+            "Slow script detected: still in execution after {} milliseconds. You can try killing the script using \
+             the {kill} command.",
+            elapsed_us / 1000
+        ));
+    }
+}
+
+impl Host for ScriptHost<'_, '_> {
+    fn command(&mut self, args: Args<'_>, reply: &mut Reply) -> Result<(), Stop> {
+        let registry = &self.executor.server.registry;
+        let row = registry.find(args.at(0)).and_then(|row| match args.get(1) {
+            Some(name) if !row.subcommands.is_empty() => row.subcommand(name),
+            _ => Some(row),
+        });
+        if let Some(why) = self.refusal(row, &args) {
+            let counters = self.executor.counters;
+            counters.count_error(&why);
+            if let Some(row) = row {
+                counters.commands[row.number].rejected.add(1);
+            }
+            append_error(reply, &why);
+            return Ok(());
+        }
+        self.look_around()?;
+        let row = row.expect("a command that is not known was refused");
+        if row.flags.has(Flags::WRITE) {
+            if self.is_slow && !self.executor.server.scripts.running.may_write() {
+                return Err(self.killed());
+            }
+            self.has_written = true;
+        }
+        self.run(row, args, reply);
+        Ok(())
+    }
+
+    fn log(&mut self, level: LogLevel, message: &[u8]) {
+        let log = &self.executor.server.log;
+        let message = &message[..message.len().min(LOGGED_BYTES_MAX)];
+        let text = String::from_utf8_lossy(message);
+        match level {
+            LogLevel::Debug => log.debug(&text),
+            LogLevel::Verbose => log.verbose(&text),
+            LogLevel::Notice => log.notice(&text),
+            LogLevel::Warning => log.warning(&text),
+        }
+    }
+
+    fn acl_check(&mut self, args: Args<'_>) -> AclCheck {
+        let Some(row) = self.executor.server.registry.find(args.at(0)) else {
+            return AclCheck::UnknownCommand;
+        };
+        let row = match args.get(1) {
+            Some(name) if !row.subcommands.is_empty() => row.subcommand(name),
+            _ => Some(row),
+        };
+        match row {
+            None => AclCheck::UnknownCommand,
+            Some(row) if !row.arity.accepts(args.len()) => AclCheck::WrongArity,
+            Some(row) => match permission::check(&self.session.user, row, &args) {
+                Ok(()) => AclCheck::Allowed,
+                Err(_) => AclCheck::Denied,
+            },
+        }
+    }
+
+    fn interrupt(&mut self) -> Result<(), Stop> {
+        self.look_around()
+    }
+
+    fn returned_error(&mut self, text: &[u8], is_counted: bool) {
+        self.has_failed = true;
+        if !is_counted {
+            self.executor.counters.count_error(text);
+        }
+    }
+}
+
+/// As much is logged of a message.
+const LOGGED_BYTES_MAX: usize = 1024;
