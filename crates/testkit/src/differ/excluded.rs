@@ -49,6 +49,7 @@ pub(super) const EXCLUDED: &[(&str, &str)] = &[
     ("pfselftest", "takes Redis seconds"),
     ("shutdown", "ends the server"),
     ("time", "tells the time"),
+    ("script|debug", "Sardine has no debugger"),
     ("save", "is refused while another is written, which takes its time"),
     ("bgsave", "is refused while another is written, which takes its time"),
     ("lastsave", "tells the time"),

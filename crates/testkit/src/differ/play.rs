@@ -6,6 +6,7 @@ use super::compare::{self, Exchange};
 use super::counters::{self, Counters};
 use super::exceptions;
 use super::report;
+use super::scripts;
 use super::stream::{CONNECTIONS, Step};
 use super::vocabulary::Vocabulary;
 use crate::resp_client::{Address, RespClient, request};
@@ -216,6 +217,7 @@ impl<'p> Game<'p> {
         let Some((step, history)) = self.steps.split_last() else { return true };
         let mut is_over = false;
         let mut agree_on = |request: &[Vec<u8>], theirs: &Value, ours: &Value| {
+            let request = scripts::inner(request).unwrap_or(request);
             let name = compare::full_name(request, self.vocabulary);
             let exchange = Exchange { name, request, theirs, ours, history };
             is_over |= theirs != ours && exceptions::ends(&exchange);

@@ -1,6 +1,7 @@
 //! One random request from a command's grammar: legal mostly, so that it does something; slightly wrong now
 //! and then, because errors are answers too.
 use super::focus::Focus;
+use super::scripts;
 use super::values::{
     self, DOUBLES, INTEGERS, KEY_POOLS, NUMBERS, NUMBERS_KEY, PATTERNS, STRINGS, WRONG_TIMES,
 };
@@ -47,11 +48,24 @@ fn of(random: &mut Random, focus: &Focus<'_>, grammar: &Grammar) -> Vec<Vec<u8>>
         numkeys: None,
         numfields: None,
     };
+    if matches!(&*grammar.full_name, "eval" | "eval_ro" | "evalsha" | "evalsha_ro" | "script|load") {
+        scripts::write(writer.random, focus, &mut writer.request);
+        return writer.request;
+    }
     writer.write_all(grammar.doc.args);
     if matches!(&*grammar.full_name, "scan" | "sscan" | "hscan") {
         writer.finish_scan();
     }
     writer.request
+}
+
+/// A request that a script runs.
+pub(super) fn inner(random: &mut Random, focus: &Focus<'_>) -> Vec<Vec<u8>> {
+    let grammar = focus.command(random);
+    match grammar.full_name.starts_with("eval") {
+        true => vec![b"GET".to_vec(), b"s:1".to_vec()],
+        false => of(random, focus, grammar),
+    }
 }
 
 fn pick(random: &mut Random, pool: &[&'static str]) -> &'static str {

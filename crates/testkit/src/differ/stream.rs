@@ -2,7 +2,7 @@
 //! fourth stream all do, the others RESP2, until a HELLO in the stream says otherwise.
 use super::focus::Focus;
 use super::vocabulary::Vocabulary;
-use super::{counters, exceptions, excluded, request, versions};
+use super::{counters, exceptions, excluded, request, scripts, versions};
 use base::random::Random;
 
 /// Names of connections, as transcripts have them.
@@ -53,6 +53,10 @@ pub(super) fn may_send(request: &[Vec<u8>], vocabulary: &Vocabulary) -> bool {
     let is_info = request.first().is_some_and(|word| word.eq_ignore_ascii_case(b"info"));
     if is_info {
         return counters::question().request == request;
+    }
+    let inner = scripts::inner(request);
+    if inner.is_some_and(|inner| !may_send(inner, vocabulary)) {
+        return false;
     }
     !excluded::forbid(request)
         && !exceptions::forbid(request)
