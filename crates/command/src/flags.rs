@@ -52,6 +52,12 @@ impl Flags {
     /// It may run a script, or compile one, on the thread of scripts. Clients are not told.
     pub const RUNS_SCRIPT: Flags = Flags(1 << 25);
 
+    /// It may write to another database than that which its client has selected. Clients are not told.
+    pub const OTHER_DATABASES: Flags = Flags(1 << 26);
+
+    /// It changes what its client listens to. Clients are not told.
+    pub const SUBSCRIBES: Flags = Flags(1 << 27);
+
     /// Names as COMMAND INFO sends them, in its order.
     pub const NAMES: &[(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),

@@ -13,7 +13,7 @@ use store::{Event, Key};
 pub(super) const COPY: Command = Command {
     name: "COPY",
     arity: Arity::AtLeast(3),
-    flags: Flags::WRITE.or(Flags::DENYOOM),
+    flags: Flags::WRITE.or(Flags::DENYOOM).or(Flags::OTHER_DATABASES),
     keys: &[KeySpec::one(1, Access::RO.or(Access::ACCESS)), KeySpec::one(2, Access::OW.or(Access::UPDATE))],
     doc: Doc {
         since: "6.2.0",
@@ -34,7 +34,7 @@ pub(super) const COPY: Command = Command {
 pub(super) const MOVE: Command = Command {
     name: "MOVE",
     arity: Arity::Exactly(3),
-    flags: Flags::WRITE.or(Flags::FAST),
+    flags: Flags::WRITE.or(Flags::FAST).or(Flags::OTHER_DATABASES),
     keys: &[KeySpec::one(1, Access::RW.or(Access::ACCESS).or(Access::UPDATE))],
     doc: Doc {
         since: "1.0.0",

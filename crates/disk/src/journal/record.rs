@@ -85,6 +85,11 @@ impl Group {
         self.frames.splice(mark..mark, other.frames.iter().copied());
     }
 
+    /// Drops the effects that were added since [`Group::mark`] gave this.
+    pub fn cut(&mut self, mark: usize) {
+        self.frames.truncate(mark);
+    }
+
     /// Writes the effects as the record of this number at the end of `buffer`, and begins anew.
     #[inline]
     pub fn finish(&mut self, number: u64, buffer: &mut Vec<u8>) {

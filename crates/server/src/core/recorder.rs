@@ -149,9 +149,22 @@ impl Recorder {
         self.is_open.get()
     }
 
-    /// What was recorded since it was opened is told to nobody: the server ends in the middle of it.
-    pub(crate) fn forget(&self) {
-        self.notes.borrow_mut().effects = Effects::default();
+    /// Where the effects stand, to be handed to [`Recorder::forget_since`].
+    pub(crate) fn mark(&self) -> usize {
+        self.notes.borrow().effects.group.mark()
+    }
+
+    /// What was recorded since then is told to nobody.
+    pub(crate) fn forget_since(&self, mark: usize) {
+        self.notes.borrow_mut().effects.group.cut(mark);
+    }
+
+    /// Keys have gone by themselves, whatever became of what they were found by.
+    pub(crate) fn note_expired(&self, journal: &Journal, told: &[Told]) {
+        if self.is_on() {
+            let effects = &mut self.notes.borrow_mut().effects;
+            told.iter().for_each(|told| tell_gone(effects, told, journal.words()));
+        }
     }
 
     /// The transaction has ended, and its shards are locked still.

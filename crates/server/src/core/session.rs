@@ -390,7 +390,9 @@ impl Session {
         let subscriptions = self.subscriptions.take();
         // What ran before, in the same turn, may have been recorded after the session was lent.
         let records_end = self.records_end.max(lent.records_end);
-        *self = Session { subscriptions, after: After::Next, records_end, ..lent };
+        // EXEC of a script may have ended the session (CLIENT KILL, SHUTDOWN).
+        let after = if lent.after >= After::Close { lent.after } else { After::Next };
+        *self = Session { subscriptions, after, records_end, ..lent };
     }
 
     /// Whether it listens to what its user may not.

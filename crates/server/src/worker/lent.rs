@@ -41,6 +41,7 @@ impl Worker<'_> {
             return self.discard(reply);
         };
         connection.session.take_back(session);
+        connection.protocol = reply.protocol;
         let (Flow::Lent, Some(unfinished)) = (connection.flow, connection.unfinished.as_deref_mut()) else {
             return self.discard(reply);
         };

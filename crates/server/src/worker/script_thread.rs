@@ -3,7 +3,7 @@
 //!
 //! Workers do not run scripts themselves, because one may take for ever: then they answer their clients with
 //! BUSY, and take SCRIPT KILL.
-use crate::core::dispatch::Executor;
+use crate::core::dispatch::{Executor, WroteAll};
 use crate::core::error;
 use crate::core::lent::{Back, Ender, Lent, Returned};
 use crate::core::server::Server;
@@ -59,7 +59,10 @@ impl ScriptThread {
             executor.set_now(server.clock.moment(executor.moment()));
             let start = executor.meter().read();
             let Lent { session, request, reply, .. } = &mut *lent;
-            lent.done = executor.run_lent(session, request.args(), request.wire_bytes(), reply);
+            let (done, WroteAll(has_muted)) =
+                executor.run_lent(session, request.args(), request.wire_bytes(), reply);
+            lent.is_mute &= !has_muted;
+            lent.done = done;
             lent.ticks = executor.meter().read().since(start);
             back.give(server, lent);
         }

@@ -728,6 +728,46 @@ impl<'k> View<'k> {
         Some(Taken { meta: before.meta, inline: entry.inline().to_vec(), outside: entry.share_outside() })
     }
 
+    /// What is under `key`, to be put back by [`View::put_back`] whatever happens to it: the value with its
+    /// deadline, which may have passed; None where there is no such key. That is no use of the key. O(1).
+    pub fn keep(&mut self, key: &Key<'_>) -> Option<Taken> {
+        let (map, seed, _) = self.open(key);
+        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes) else { return None };
+        let meta = Meta(entry.meta());
+        Some(Taken { meta, inline: entry.inline().to_vec(), outside: entry.share_outside() })
+    }
+
+    /// Puts what was kept back under its key. Nobody is told.
+    pub fn put_back(&mut self, key: &Key<'_>, kept: Option<Taken>) {
+        match kept {
+            Some(taken) => self.put_taken(key, taken),
+            None => drop(self.remove(key)),
+        }
+        drop(self.take_told());
+    }
+
+    /// Whether a key of this view is in the shard of that number.
+    pub fn is_in(&self, key: &Key<'_>, shard: usize) -> bool {
+        self.guards.shard_ref(key).index as usize == shard
+    }
+
+    /// What the shards have counted that the view holds, each with its number.
+    pub fn counts(&self) -> impl Iterator<Item = (usize, ShardStats)> {
+        let shards = match &self.guards {
+            Guards::One(shard) => std::slice::from_ref(shard),
+            Guards::Many(shards) => &shards[..],
+        };
+        shards.iter().map(|shard| (shard.index as usize, shard.stats))
+    }
+
+    /// Has the one shard that the view holds count as it did then: lookups and changes since were taken back.
+    pub fn take_back_counts(&mut self, then: &ShardStats) {
+        if let Guards::One(shard) = &mut self.guards {
+            let ShardStats { hits, misses, dirty, .. } = *then;
+            shard.stats = ShardStats { hits, misses, dirty, ..shard.stats };
+        }
+    }
+
     /// Puts a value that was taken or copied under `key`, with its deadline, in the place of whatever was
     /// there.
     pub fn put_taken(&mut self, key: &Key<'_>, taken: Taken) {

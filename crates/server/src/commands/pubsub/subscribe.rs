@@ -9,7 +9,7 @@ use command::{Access, Acl, Arg, Arity, Doc, Done, Flags, KeySpec};
 
 /// What all six rows have in common.
 const ANY: ServerCommand = ServerCommand {
-    flags: Flags::PUBSUB.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE),
+    flags: Flags::PUBSUB.or(Flags::SUBSCRIBES).or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE),
     acl: Acl::PUBSUB,
     ..ROW
 };

@@ -60,6 +60,8 @@ use net::{Meter, Scale, Tick};
 use record::Says;
 use remember::Reader;
 use resp::{Args, Reply};
+pub(crate) use script::WroteAll;
+use script::attempt::Attempt;
 use script::interpreter::Interpreter;
 pub(crate) use script::interpreter::sha_of_hex;
 use std::hint::cold_path;
@@ -181,9 +183,13 @@ pub(crate) struct Executor<'s> {
     keeps_sessions: bool,
     /// It is that of the thread of scripts.
     runs_scripts: bool,
+    /// Scripts that take long are ended.
+    bounds_scripts: bool,
     interpreter: Option<Box<Interpreter>>,
     /// The wall clock in microseconds, while a script runs.
     stopped_us: Option<i64>,
+    /// What the script that runs here has done so far, as long as it may be taken back.
+    attempt: Option<Box<Attempt>>,
 }
 
 impl<'s> Executor<'s> {
@@ -239,8 +245,10 @@ impl<'s> Executor<'s> {
             errand: None,
             keeps_sessions: false,
             runs_scripts: false,
+            bounds_scripts: false,
             interpreter: None,
             stopped_us: None,
+            attempt: None,
         }
     }
 
@@ -675,8 +683,7 @@ impl<'s> Executor<'s> {
             }
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_long(session, row, &ways.keys, request, reply),
             Run::Server(ServerRun::Queue) if session.has_queued(Flags::RUNS_SCRIPT) && !self.runs_scripts => {
-                self.lend_for_scripts(session);
-                Ok(())
+                self.exec_with_scripts(session, reply)
             }
             Run::Server(ServerRun::Queue) => self.exec(session, reply),
             Run::Server(ServerRun::Script(what)) => self.run_scripting(session, (row, what), args, reply),

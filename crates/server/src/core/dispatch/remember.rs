@@ -27,7 +27,7 @@ impl Executor<'_> {
     #[inline]
     pub(super) fn attend(&mut self, session: &Session) {
         self.listens = session.modes.has(Modes::HEARS);
-        let is_plain = session.leaves_trace && !session.modes.has(Modes::TRACKING);
+        let is_plain = session.leaves_trace && !session.modes.has(Modes::TRACKING) && self.attempt.is_none();
         if !(is_plain && self.is_plain) {
             cold_path();
             self.is_plain = is_plain;
@@ -60,6 +60,9 @@ impl Executor<'_> {
     fn prepare_closely(&self, view: &mut View<'_>, row: &Row, keys: &[Key<'_>]) {
         if !self.leaves_trace {
             view.leave_no_trace();
+        }
+        if let Some(attempt) = &self.attempt {
+            attempt.note_counts(view, keys);
         }
         let mut read = self.reader.keys.borrow_mut();
         read.clear();
@@ -109,9 +112,18 @@ impl Executor<'_> {
     /// locked, and remembers what its client has read.
     #[cold]
     pub(super) fn hear(&self, told: &[Told]) {
-        let record = self.reader.record.as_deref();
-        self.server.key_events.hear(told, self.origin(record));
-        if let Some(record) = record {
+        self.tell(told);
+        self.remember_reader();
+    }
+
+    /// Tells those who listen what has happened to keys.
+    pub(super) fn tell(&self, told: &[Told]) {
+        self.server.key_events.hear(told, self.origin(self.reader.record.as_deref()));
+    }
+
+    /// The client that is served, if it tracks keys, has read those of its command.
+    pub(super) fn remember_reader(&self) {
+        if let Some(record) = self.reader.record.as_deref() {
             self.remember(record, &self.reader.keys.borrow());
         }
     }

@@ -114,6 +114,10 @@ impl<'s> Executor<'s> {
         }
         let told = view.take_told();
         let events = &self.server.key_events;
+        if let Some(attempt) = &self.attempt {
+            self.remember_reader();
+            return attempt.defer(told, view.take_garbage());
+        }
         self.hear(&told);
         if events.waiters.is_any() {
             let places = events.waiters.awaited(&told);

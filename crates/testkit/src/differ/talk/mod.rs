@@ -21,6 +21,7 @@ pub use report::TalkDifference;
 
 use super::compare::{self, Exchange};
 use super::exceptions;
+use super::scripts;
 use super::shrink;
 use super::stream::Step;
 use super::vocabulary::{Vocabulary, commands};
@@ -298,6 +299,7 @@ impl Talk<'_> {
     }
 
     fn agree_on(&mut self, request: &[Vec<u8>], theirs: &Value, ours: &Value) -> bool {
+        let request = scripts::inner(request).unwrap_or(request);
         let name = compare::full_name(request, self.vocabulary);
         let history = self.steps.split_last().map_or(&[][..], |(_, history)| history);
         let exchange = Exchange { name, request, theirs, ours, history };

@@ -2,6 +2,7 @@
 //!
 //! A command of a script is checked as in Redis: may scripts call it at all, may the user, may this script
 //! write, is there memory? Then it runs as a request of EXEC does, and is counted as one.
+use super::attempt::{self, Fate};
 use crate::core::dispatch::{Executor, Request};
 use crate::core::error;
 use crate::core::modes::Modes;
@@ -27,6 +28,16 @@ pub(super) struct Start {
     pub(super) is_full: bool,
 }
 
+/// How a script has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Done,
+    /// What it returned holds an error.
+    Failed,
+    /// It is to run elsewhere.
+    GivenUp,
+}
+
 /// See the file's opener.
 pub(super) struct ScriptHost<'h, 's> {
     executor: &'h mut Executor<'s>,
@@ -41,6 +52,8 @@ pub(super) struct ScriptHost<'h, 's> {
     /// After so many ticks it is slow; None for never.
     patience_ticks: Option<u64>,
     is_slow: bool,
+    /// It cannot go on here: what it has done is to be taken back.
+    has_given_up: bool,
 }
 
 impl<'h, 's> ScriptHost<'h, 's> {
@@ -52,8 +65,11 @@ impl<'h, 's> ScriptHost<'h, 's> {
     ) -> ScriptHost<'h, 's> {
         const NS_A_MS: u64 = 1_000_000;
         let threshold_ms = executor.config.busy_reply_threshold_ms;
-        let patience_ticks =
-            (threshold_ms > 0).then(|| executor.meter.ticks(threshold_ms.saturating_mul(NS_A_MS)));
+        let patience_ms = match threshold_ms {
+            0 => executor.bounds_scripts.then_some(BOUND_MS),
+            ms => Some(ms),
+        };
+        let patience_ticks = patience_ms.map(|ms| executor.meter.ticks(ms.saturating_mul(NS_A_MS)));
         let began = executor.meter.read();
         executor.mark = began;
         ScriptHost {
@@ -66,15 +82,26 @@ impl<'h, 's> ScriptHost<'h, 's> {
             began,
             patience_ticks,
             is_slow: false,
+            has_given_up: false,
         }
     }
 
-    /// The script has ended. Whether what it returned holds an error.
-    pub(super) fn end(self) -> bool {
+    /// The script has ended.
+    pub(super) fn end(self) -> End {
         if self.is_slow {
             self.executor.server.scripts.running.end();
         }
-        self.has_failed
+        match (self.has_given_up, self.has_failed) {
+            (true, _) => End::GivenUp,
+            (false, true) => End::Failed,
+            (false, false) => End::Done,
+        }
+    }
+
+    /// Ends the script, to have it run elsewhere.
+    fn give_up(&mut self) -> Stop {
+        self.has_given_up = true;
+        Stop(Vec::new())
     }
 
     /// Why a command does not run, if it does not.
@@ -118,15 +145,16 @@ impl<'h, 's> ScriptHost<'h, 's> {
         let hash = row.first_key().and_then(|at| args.get(at)).map(|key| executor.server.keyspace.hash(key));
         let request = Request { row: Some(row), hash, args };
         let start = reply.out.len();
+        let mut fate = Fate::Ran;
         if let Err(error) = executor.run(self.session, row, &request, reply) {
-            executor.counters.commands[row.number].failed.add(1);
-            executor.counters.count_error(error.text());
+            fate = Fate::Failed;
+            executor.note_error(error.text());
             reply.error(error.text());
         }
         reply.finish();
         let ticks = executor.lap();
         let reply_bytes = reply.out.len() - start;
-        executor.counters.commands[row.number].count(ticks, executor.tracked);
+        executor.note_call(row, ticks, fate);
         if ticks >= executor.ticks_max || reply_bytes >= executor.bounds.reply_bytes {
             executor.look(self.session, row, true, (ticks, args, reply_bytes));
         }
@@ -135,6 +163,12 @@ impl<'h, 's> ScriptHost<'h, 's> {
     /// Whether the script may go on.
     fn look_around(&mut self) -> Result<(), Stop> {
         let server = self.executor.server;
+        if let Some(attempt) = &self.executor.attempt {
+            return match self.has_given_up || attempt.is_over(self.executor.meter.read()) {
+                true => Err(self.give_up()),
+                false => Ok(()),
+            };
+        }
         if server.is_stopping() {
             return Err(Stop(error::script_killed(self.start.kind)));
         }
@@ -146,9 +180,17 @@ impl<'h, 's> ScriptHost<'h, 's> {
         }
         let elapsed = self.executor.meter.read().since(self.began);
         if self.patience_ticks.is_some_and(|patience| elapsed >= patience) {
+            if self.executor.bounds_scripts {
+                return Err(self.killed());
+            }
             self.become_slow(elapsed);
         }
         Ok(())
+    }
+
+    /// The restless mode of tests gives scripts up at any of their commands.
+    fn is_restless(&self) -> bool {
+        self.executor.server.restless.draw(RESTLESS_ONE_IN) == Some(0)
     }
 
     fn killed(&self) -> Stop {
@@ -186,27 +228,34 @@ impl Host for ScriptHost<'_, '_> {
             _ => Some(row),
         });
         if let Some(why) = self.refusal(row, &args) {
-            let counters = self.executor.counters;
-            counters.count_error(&why);
+            self.executor.note_error(&why);
             if let Some(row) = row {
-                counters.commands[row.number].rejected.add(1);
+                self.executor.note_call(row, 0, Fate::Rejected);
             }
             append_error(reply, &why);
             return Ok(());
         }
         self.look_around()?;
         let row = row.expect("a command that is not known was refused");
+        if self.executor.attempt.is_some() && (!attempt::is_undoable(row, &args) || self.is_restless()) {
+            return Err(self.give_up());
+        }
         if row.flags.has(Flags::WRITE) {
             if self.is_slow && !self.executor.server.scripts.running.may_write() {
                 return Err(self.killed());
             }
             self.has_written = true;
+            self.executor.keep_keys(self.session.db, row, &args);
         }
         self.run(row, args, reply);
         Ok(())
     }
 
     fn log(&mut self, level: LogLevel, message: &[u8]) {
+        if self.executor.attempt.is_some() {
+            self.has_given_up = true;
+            return;
+        }
         let log = &self.executor.server.log;
         let message = &message[..message.len().min(LOGGED_BYTES_MAX)];
         let text = String::from_utf8_lossy(message);
@@ -243,10 +292,14 @@ impl Host for ScriptHost<'_, '_> {
     fn returned_error(&mut self, text: &[u8], is_counted: bool) {
         self.has_failed = true;
         if !is_counted {
-            self.executor.counters.count_error(text);
+            self.executor.note_error(text);
         }
     }
 }
 
+/// When a script is ended that nobody could end, where no setting says so.
+const BOUND_MS: u64 = 5_000;
+/// In the restless mode an attempt is given up at one in so many commands.
+const RESTLESS_ONE_IN: usize = 4;
 /// As much is logged of a message.
 const LOGGED_BYTES_MAX: usize = 1024;

@@ -8,19 +8,30 @@ use crate::state::scripts::{Cache, Origin, Sha};
 use command::Error;
 use script::{Compiled, Kind, Machine, Settings};
 use sha1::{Digest as _, Sha1};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// So many compiled scripts may be there whose texts have gone, before these are looked for.
 const FORGOTTEN_MAX: usize = 64;
+/// A script that is given up again and again is attempted every 2^10 calls.
+const FAILURES_MAX: u32 = 10;
 /// After a script the collector goes one step on if there is more than this.
 const COLLECT_BYTES_MIN: usize = 1 << 20;
 
 /// See the file's opener.
 pub(crate) struct Interpreter {
     pub(super) machine: Machine,
-    compiled: BTreeMap<Sha, Compiled>,
+    compiled: BTreeMap<Sha, Known>,
     /// Of the cache, when it was started.
     generation: u64,
+}
+
+/// A script that was compiled.
+struct Known {
+    compiled: Compiled,
+    /// How often in a row a worker has given it up, and how many of its next calls are not attempted.
+    failures: Cell<u32>,
+    skips: Cell<u32>,
 }
 
 impl Interpreter {
@@ -59,12 +70,32 @@ impl Interpreter {
 
     /// A script that [`Interpreter::load`] or [`Interpreter::find`] has given.
     pub(super) fn compiled(&self, sha: &Sha) -> &Compiled {
+        &self.known(sha).compiled
+    }
+
+    fn known(&self, sha: &Sha) -> &Known {
         self.compiled.get(sha).expect("it was compiled when it was found, and nothing has run since")
+    }
+
+    /// Whether a worker should try to run it. One that was given up is not tried for a while, the longer the
+    /// more often that has happened.
+    pub(super) fn is_worth_an_attempt(&self, sha: &Sha) -> bool {
+        let skips = &self.known(sha).skips;
+        skips.replace(skips.get().saturating_sub(1)) == 0
+    }
+
+    /// A worker has tried to run it.
+    pub(super) fn note_attempt(&self, sha: &Sha, has_worked: bool) {
+        let known = self.known(sha);
+        let failures = if has_worked { 0 } else { (known.failures.get() + 1).min(FAILURES_MAX) };
+        known.failures.set(failures);
+        known.skips.set(if has_worked { 0 } else { 1 << failures });
     }
 
     fn compile(&mut self, sha: Sha, text: &[u8]) -> Result<(), Error> {
         let compiled = self.machine.compile(text).map_err(|why| Error::quoting(&[&why]))?;
-        self.compiled.insert(sha, compiled);
+        let known = Known { compiled, failures: Cell::new(0), skips: Cell::new(0) };
+        self.compiled.insert(sha, known);
         Ok(())
     }
 

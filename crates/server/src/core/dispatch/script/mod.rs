@@ -1,5 +1,6 @@
-//! Scripts: EVAL and its kin. A script is one step for every worker: it runs while all gates are held, on the
-//! thread of scripts, to which its client's session is lent.
+//! Scripts: EVAL and its kin. A script is one step for every worker: it runs while all gates are held. The
+//! worker attempts it itself (`attempt`); one that takes long, or cannot be taken back, runs on the thread of
+//! scripts, to which its client's session is lent.
 //!
 //! ```text
 //! worker: EVAL, or EXEC of a queue with an EVAL --- Errand ---> thread of scripts: all gates
@@ -13,6 +14,7 @@
 //!
 //! What it has changed is one transaction in the journal. Those who wait for keys are served when it has
 //! ended.
+pub(super) mod attempt;
 mod host;
 pub(super) mod interpreter;
 
@@ -26,8 +28,8 @@ use crate::core::registry::Row;
 use crate::core::session::{After, Session};
 use crate::state::persistence::{NOTHING, UNSAVED, UNWRITTEN};
 use crate::state::scripts::{Kind, Origin, Sha};
-use command::{Done, Error};
-use host::{ScriptHost, Start};
+use command::{Done, Error, Flags};
+use host::{End, ScriptHost, Start};
 use interpreter::Interpreter;
 use resp::{Args, Reply};
 use script::{Flags as ScriptFlags, Outcome};
@@ -43,18 +45,37 @@ impl<'s> Executor<'s> {
         args: Args<'_>,
         reply: &mut Reply,
     ) -> Done {
-        if !self.runs_scripts {
+        if !self.runs_scripts && !self.may_attempt(&args) {
             self.lend_for_scripts(session);
             return Ok(());
         }
-        self.alone(|this| {
-            let mut interpreter = this.take_interpreter();
-            let done = this.run_with(&mut interpreter, session, (row, what), (args, reply));
-            interpreter.tidy();
-            this.counters.interpreter_bytes.store(interpreter.machine.used_bytes() as u64, Relaxed);
-            this.interpreter = Some(interpreter);
-            done
-        })?
+        let mut interpreter = self.take_interpreter();
+        let done = self.run_with(&mut interpreter, session, (row, what), (args, reply));
+        interpreter.tidy();
+        self.counters.interpreter_bytes.store(interpreter.machine.used_bytes() as u64, Relaxed);
+        self.interpreter = Some(interpreter);
+        done
+    }
+
+    /// Whether a worker tries to run the script itself.
+    fn may_attempt(&self, args: &Args<'_>) -> bool {
+        // Its calls are to be shown or logged, so they cannot be taken back.
+        let is_watched = self.ticks_max == 0 || self.bounds.ticks < self.meter.ticks(attempt::PATIENCE_NS);
+        let is_long = args.at(1).len().max(args.at(2).len()) > ATTEMPTED_BYTES_MAX;
+        !is_watched && !is_long
+    }
+
+    /// EXEC of a queue with a script. What a client listens to stays with its worker, so a queue that changes
+    /// that runs here; its scripts are ended if they take long, because nobody could.
+    pub(super) fn exec_with_scripts(&mut self, session: &mut Session, reply: &mut Reply) -> Done {
+        if !session.has_queued(Flags::SUBSCRIBES) {
+            self.lend_for_scripts(session);
+            return Ok(());
+        }
+        (self.runs_scripts, self.bounds_scripts) = (true, true);
+        let done = self.exec(session, reply);
+        (self.runs_scripts, self.bounds_scripts) = (false, false);
+        done
     }
 
     /// Has the worker lend the session to the thread of scripts.
@@ -71,7 +92,7 @@ impl<'s> Executor<'s> {
         args: Args<'_>,
         request_bytes: usize,
         reply: &mut Reply,
-    ) -> Done {
+    ) -> (Done, WroteAll) {
         session.after = After::Next;
         self.begin();
         self.start_turn(session, request_bytes);
@@ -79,7 +100,7 @@ impl<'s> Executor<'s> {
         let request = Request { row: Some(row), hash: None, args };
         let done = self.run(session, row, &request, reply);
         self.end();
-        done
+        (done, WroteAll(std::mem::take(&mut self.has_muted)))
     }
 
     fn take_interpreter(&mut self) -> Box<Interpreter> {
@@ -115,6 +136,10 @@ impl<'s> Executor<'s> {
             true => interpreter.find(cache, args.at(1))?,
             false => interpreter.load(cache, args.at(1), Origin::Eval)?,
         };
+        if !self.runs_scripts && !interpreter.is_worth_an_attempt(&sha) {
+            self.lend_for_scripts(session);
+            return Ok(());
+        }
         self.run_script(interpreter, session, (row, sha, access), (args, keys), reply)
     }
 
@@ -127,13 +152,28 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let compiled = interpreter.compiled(&sha);
-        let start = self.may_start(compiled.flags(), access, (Kind::Script, Vec::new()))?;
-        self.show(session, row, &args);
+        let flags = compiled.flags();
         let words = args.iter_from(FIRST_KEY);
         let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
-        self.as_script(session, (row, &args, start), reply, |host, reply| {
-            interpreter.machine.run(compiled, keys, argv, host, reply)
-        });
+        let is_attempt = !self.runs_scripts;
+        let reply_start = reply.out.len();
+        let end = self.alone(|this| {
+            let start = this.may_start(flags, access, (Kind::Script, Vec::new()))?;
+            this.show(session, row, &args);
+            if is_attempt {
+                this.begin_attempt();
+            }
+            Ok::<End, Error>(this.as_script(session, (row, &args, start), reply, |host, reply| {
+                interpreter.machine.run(compiled, keys, argv, host, reply)
+            }))
+        })??;
+        if is_attempt {
+            interpreter.note_attempt(&sha, end != End::GivenUp);
+        }
+        if end == End::GivenUp {
+            reply.cut(reply_start);
+            self.lend_for_scripts(session);
+        }
         Ok(())
     }
 
@@ -191,10 +231,10 @@ impl<'s> Executor<'s> {
         (row, args, start): (&'s Row, &Args<'_>, Start),
         reply: &mut Reply,
         run: impl FnOnce(&mut ScriptHost<'_, 's>, &mut Reply) -> Outcome,
-    ) {
+    ) -> End {
         let (db, mark, reply_start) = (session.db, self.mark, reply.out.len());
         let serves_later = std::mem::replace(&mut self.serves_later, true);
-        let is_part = self.recorder.is_open();
+        let (is_part, records) = (self.recorder.is_open(), self.recorder.mark());
         let is_executing = session.modes.has(Modes::EXECUTING);
         session.modes.set(Modes::SCRIPT);
         // Commands that would wait do not.
@@ -203,14 +243,20 @@ impl<'s> Executor<'s> {
         self.recorder.open();
         let mut host = ScriptHost::new(self, session, args, start);
         let outcome = run(&mut host, reply);
-        let has_failed = host.end();
+        let end = host.end();
+        if end == End::GivenUp {
+            self.undo_attempt();
+        } else {
+            self.commit_attempt();
+        }
         if outcome == Outcome::Stopped && self.server.is_stopping() {
             // The server ends without it: what it has done is half of something.
-            self.recorder.forget();
+            self.recorder.forget_since(records);
         }
         if !is_part {
             self.recorder.close(&self.server.journal);
         }
+        self.attend(session);
         self.stopped_us = None;
         session.modes.clear(Modes::SCRIPT);
         if !is_executing {
@@ -221,15 +267,24 @@ impl<'s> Executor<'s> {
         if self.server.key_events.waiters.is_ready() && !serves_later {
             self.serve_ready();
         }
-        if has_failed || outcome != Outcome::Done {
+        if end == End::GivenUp {
+            return end;
+        }
+        if end == End::Failed || outcome != Outcome::Done {
             self.counters.commands[row.number].failed.add(1);
         }
         if matches!(outcome, Outcome::Failed { is_counted: false } | Outcome::Stopped) {
             self.counters.count_error(reply.out.get(reply_start + 1..).unwrap_or(b"ERR"));
         }
+        end
     }
 }
 
+/// EXEC has left out itself what its client does not want.
+pub(crate) struct WroteAll(pub(crate) bool);
+
+/// A longer text is compiled on the thread of scripts.
+const ATTEMPTED_BYTES_MAX: usize = 64 << 10;
 /// A SHA-1 as text.
 const SHA_DIGITS: usize = 40;
 /// Where the keys of EVAL begin, behind their number.
