@@ -30,6 +30,7 @@ mod parts;
 mod progress;
 mod redis_benchmark;
 mod replies;
+mod scripts;
 mod server;
 mod sessions;
 mod shrink;
@@ -119,7 +120,7 @@ const fn printed(
 }
 
 /// The parts of the page in its order, then the others.
-const BENCHMARKS: [Benchmark; 22] = [
+const BENCHMARKS: [Benchmark; 23] = [
     part(
         "anysize",
         "COLLECTION",
@@ -194,6 +195,7 @@ const BENCHMARKS: [Benchmark; 22] = [
         "Server CPU a key of BGSAVE and of loading, the file, the start, and the pause",
         snapshots::run,
     ),
+    printed("scripts", "CASE", "Server CPU of EVALSHA: a GET and a SET, nothing, a long loop", scripts::run),
     printed(
         "append",
         "",

@@ -104,7 +104,7 @@ fn request(test: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Writes a number over the digits at the end.
-fn draw_key(key: &mut [u8], random: &mut Random) {
+pub(super) fn draw_key(key: &mut [u8], random: &mut Random) {
     let mut number = random.below(KEYSPACE);
     for digit in key.iter_mut().rev().take_while(|byte| byte.is_ascii_digit()) {
         *digit = b'0' + (number % 10) as u8;
@@ -113,7 +113,7 @@ fn draw_key(key: &mut [u8], random: &mut Random) {
 }
 
 /// The text of a figure for each server; the last server is the peer that ratios refer to.
-fn cells(servers: &[Server], times_us: &[Vec<f64>], random: &mut Random) -> Vec<String> {
+pub(super) fn cells(servers: &[Server], times_us: &[Vec<f64>], random: &mut Random) -> Vec<String> {
     let base = &times_us[times_us.len() - 1];
     let cell = |(server, times): (&Server, &Vec<f64>)| {
         let mut ratios: Vec<f64> = times.iter().zip(base).map(|(own, peer)| own / peer).collect();

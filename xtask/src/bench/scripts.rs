@@ -1,0 +1,114 @@
+//! Processor time of scripts, the servers taking turns as in `turns`: one GET and one SET of a key that is
+//! declared or not, nothing at all, and a loop of ten thousand HSET and HGET, after which the hash is asked
+//! for its size.
+use super::Options;
+use super::client::{Answer, append_request};
+use super::crowd::{CLIENTS, Crowd, Turn};
+use super::server::Server;
+use super::turns::{cells, draw_key};
+use base::random::Random;
+
+/// A script and how it is called.
+struct Case {
+    name: &'static str,
+    text: &'static str,
+    /// How many of its arguments are keys, and what they are.
+    keys: &'static str,
+    args: &'static [&'static [u8]],
+    /// Requests of a turn at depth 1.
+    requests: usize,
+    depths: &'static [usize],
+}
+
+const KEY: &[u8] = b"key:000000000000";
+const CASES: &[Case] = &[
+    Case {
+        name: "getset",
+        text: "local v = redis.call('GET', KEYS[1]) redis.call('SET', KEYS[1], ARGV[1]) return v",
+        keys: "1",
+        args: &[KEY, &[b'x'; 64]],
+        requests: 4_000,
+        depths: &[1, 16],
+    },
+    Case {
+        name: "undeclared",
+        text: "local v = redis.call('GET', ARGV[1]) redis.call('SET', ARGV[1], ARGV[2]) return v",
+        keys: "0",
+        args: &[KEY, &[b'x'; 64]],
+        requests: 4_000,
+        depths: &[1, 16],
+    },
+    Case { name: "nothing", text: "return 1", keys: "0", args: &[], requests: 4_000, depths: &[1, 16] },
+    Case {
+        name: "loop",
+        text: "for i = 1, 10000 do redis.call('HSET', KEYS[1], i, i) end \
+               for i = 1, 10000 do redis.call('HGET', KEYS[1], i) end return 1",
+        keys: "1",
+        args: &[b"hash"],
+        requests: CLIENTS,
+        depths: &[1],
+    },
+];
+
+const ROUNDS: usize = 100;
+
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let is_wanted = |case: &&Case| options.names.is_empty() || options.names.iter().any(|name| name == case.name);
+    let servers: Result<Vec<Server>, String> =
+        options.servers.iter().map(|spec| Server::start(spec, Some("0"))).collect();
+    let servers = servers?;
+    super::server::pin_this("1")?;
+    for case in CASES.iter().filter(is_wanted) {
+        for depth in case.depths {
+            compare(&servers, case, *depth, options.rounds.unwrap_or(ROUNDS))?;
+        }
+        if case.name == "loop" {
+            for server in &servers {
+                let bytes = server.client()?.call_int(&[b"MEMORY", b"USAGE", b"hash"])?;
+                println!("{:10} the hash of 10,000 fields takes {bytes} bytes in {}", "", server.name);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn compare(servers: &[Server], case: &Case, depth: usize, rounds: usize) -> Result<(), String> {
+    let mut request = Vec::new();
+    for server in servers {
+        let mut client = server.client()?;
+        client.call(&[b"FLUSHALL"])?;
+        let Answer::Text(sha) = client.call(&[b"SCRIPT", b"LOAD", case.text.as_bytes()])? else {
+            return Err("bench: SCRIPT LOAD answers no text".into());
+        };
+        let mut words: Vec<&[u8]> = vec![b"EVALSHA", &sha, case.keys.as_bytes()];
+        words.extend(case.args);
+        request.clear();
+        append_request(&mut request, &words);
+    }
+    let key_at = request.windows(KEY.len()).position(|bytes| bytes == KEY);
+    let crowds: Result<Vec<Crowd>, String> = servers.iter().map(|server| Crowd::connect(server.port)).collect();
+    let (mut crowds, mut random) = (crowds?, Random::new(1));
+    let mut times_us = vec![Vec::new(); servers.len()];
+    for round in 0..=rounds {
+        for at in 0..servers.len() {
+            // The servers take turns in being first.
+            let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
+            let mut write = |out: &mut Vec<u8>| {
+                out.extend_from_slice(&request);
+                if let Some(key_at) = key_at {
+                    let end = out.len() - request.len() + key_at + KEY.len();
+                    draw_key(&mut out[..end], &mut random);
+                }
+            };
+            let before = servers[at].cpu_us();
+            let mut turn = Turn { requests: case.requests * depth, depth, write: &mut write };
+            let sent = crowds[at].take_turn(&mut turn)?;
+            // The first round only warms the caches.
+            if round > 0 {
+                times_us[at].push((servers[at].cpu_us() - before) / sent as f64);
+            }
+        }
+    }
+    println!("{:10} P={depth:<3} {}", case.name, cells(servers, &times_us, &mut random).join(" | "));
+    Ok(())
+}
