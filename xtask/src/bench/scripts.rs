@@ -53,7 +53,8 @@ const CASES: &[Case] = &[
 const ROUNDS: usize = 100;
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
-    let is_wanted = |case: &&Case| options.names.is_empty() || options.names.iter().any(|name| name == case.name);
+    let is_wanted =
+        |case: &&Case| options.names.is_empty() || options.names.iter().any(|name| name == case.name);
     let servers: Result<Vec<Server>, String> =
         options.servers.iter().map(|spec| Server::start(spec, Some("0"))).collect();
     let servers = servers?;
@@ -86,7 +87,8 @@ fn compare(servers: &[Server], case: &Case, depth: usize, rounds: usize) -> Resu
         append_request(&mut request, &words);
     }
     let key_at = request.windows(KEY.len()).position(|bytes| bytes == KEY);
-    let crowds: Result<Vec<Crowd>, String> = servers.iter().map(|server| Crowd::connect(server.port)).collect();
+    let crowds: Result<Vec<Crowd>, String> =
+        servers.iter().map(|server| Crowd::connect(server.port)).collect();
     let (mut crowds, mut random) = (crowds?, Random::new(1));
     let mut times_us = vec![Vec::new(); servers.len()];
     for round in 0..=rounds {

@@ -1,0 +1,230 @@
+//! Scripts that run for long, and scripts that a worker begins and takes back: what other clients see
+//! meanwhile, and that everything happens once.
+use server::Config;
+use std::io::Write;
+use std::net::TcpStream;
+use testkit::in_process::InProcess;
+use testkit::resp_client::{RespClient, request};
+use testkit::resp_value::Value;
+
+const ENDLESS: &str = "while true do end";
+const BUSY: &str = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+
+fn server(worker_threads: usize) -> InProcess {
+    let mut config = Config { worker_threads, ..InProcess::config() };
+    config.busy_reply_threshold_ms = 1;
+    InProcess::start(config)
+}
+
+fn call(client: &mut RespClient, words: &[&str]) -> Value {
+    client.call(words).unwrap()
+}
+
+fn text(value: &Value) -> String {
+    String::from_utf8_lossy(value.text().unwrap_or_default()).into_owned()
+}
+
+fn say(client: &mut RespClient, line: &str) -> String {
+    text(&call(client, &line.split(' ').collect::<Vec<&str>>()))
+}
+
+/// Asks until the answer begins so.
+fn wait_for(client: &mut RespClient, line: &str, beginning: &str) {
+    const ROUNDS: usize = 1_000_000;
+    assert!((0..ROUNDS).any(|_| say(client, line).starts_with(beginning)), "{line}: {beginning}");
+}
+
+/// Has a client call a script, and waits until it is known to run for long.
+fn run(runner: &mut RespClient, observer: &mut RespClient, script: &str) {
+    runner.send(&["EVAL", script, "0"]).unwrap();
+    wait_for(observer, "PING", "BUSY");
+}
+
+#[test]
+fn a_script_that_runs_for_long_is_killed_and_others_are_told_to_wait() {
+    for workers in [1, 2] {
+        let server = server(workers);
+        let (mut runner, mut other) = (server.client().unwrap(), server.client().unwrap());
+        assert_eq!(say(&mut other, "SET k v"), "OK");
+        assert_eq!(say(&mut other, "SCRIPT KILL"), "NOTBUSY No scripts in execution right now.");
+        run(&mut runner, &mut other, ENDLESS);
+        for line in [
+            "GET k",
+            "FLUSHALL",
+            "KEYS *",
+            "EVAL x 0",
+            "INFO",
+            "SHUTDOWN",
+            "SHUTDOWN SAVE",
+            "SCRIPT EXISTS x",
+        ] {
+            assert_eq!(say(&mut other, line), BUSY, "{line}");
+        }
+        // Whoever asks for everything before it is known to be slow does not wait for its end either.
+        assert_eq!(say(&mut other, "MULTI"), "OK");
+        assert_eq!(say(&mut other, "GET k"), BUSY);
+        assert!(say(&mut other, "EXEC").starts_with("EXECABORT"));
+        assert_eq!(say(&mut other, "RESET"), "RESET");
+        assert_eq!(say(&mut other, "WATCH k"), "OK");
+        let mut late = server.client().unwrap();
+        assert_eq!(say(&mut late, "GET k"), BUSY, "a new client");
+        assert_eq!(say(&mut other, "SCRIPT KILL"), "OK");
+        let reply = text(&runner.receive().unwrap());
+        assert!(reply.starts_with("ERR Script killed by user with SCRIPT KILL..."), "{reply}");
+        assert_eq!(say(&mut other, "GET k"), "v");
+        assert_eq!(say(&mut runner, "GET k"), "v");
+        assert_eq!(say(&mut other, "SCRIPT KILL"), "NOTBUSY No scripts in execution right now.");
+    }
+}
+
+#[test]
+fn who_wanted_everything_before_a_script_was_slow_hears_that_it_is() {
+    let server = InProcess::start(Config { worker_threads: 2, ..InProcess::config() });
+    let (mut runner, mut other) = (server.client().unwrap(), server.client().unwrap());
+    assert_eq!(say(&mut other, "CONFIG SET busy-reply-threshold 300"), "OK");
+    runner.send(&["EVAL", ENDLESS, "0"]).unwrap();
+    // It waits for the gates, before or after they are ajar.
+    let reply = say(&mut other, "FLUSHALL");
+    if reply == "OK" {
+        wait_for(&mut other, "FLUSHALL", "BUSY");
+    } else {
+        assert_eq!(reply, BUSY);
+    }
+    assert_eq!(say(&mut other, "SCRIPT KILL"), "OK");
+    assert!(text(&runner.receive().unwrap()).starts_with("ERR Script killed"));
+}
+
+#[test]
+fn a_script_that_has_written_cannot_be_killed_and_shutdown_nosave_ends_the_server() {
+    let server = server(1);
+    let (mut runner, mut other) = (server.client().unwrap(), server.client().unwrap());
+    run(&mut runner, &mut other, "redis.call('set', 'k', 'v') while true do end");
+    assert!(say(&mut other, "SCRIPT KILL").starts_with("UNKILLABLE"));
+    assert_eq!(say(&mut other, "GET k"), BUSY);
+    other.send(&["SHUTDOWN", "NOSAVE"]).unwrap();
+    assert!(other.receive().is_err(), "the connection is closed");
+    assert_eq!(server.server.wait(), 0);
+}
+
+#[test]
+fn a_transaction_with_a_script_is_one_step_and_can_be_killed() {
+    let server = server(2);
+    let (mut runner, mut other) = (server.client().unwrap(), server.client().unwrap());
+    assert_eq!(say(&mut runner, "MULTI"), "OK");
+    assert_eq!(text(&call(&mut runner, &["EVAL", ENDLESS, "0"])), "QUEUED");
+    assert_eq!(say(&mut runner, "SET k v"), "QUEUED");
+    runner.send(&["EXEC"]).unwrap();
+    wait_for(&mut other, "GET k", "BUSY");
+    assert_eq!(say(&mut other, "SCRIPT KILL"), "OK");
+    let Value::Aggregate(b'*', replies) = runner.receive().unwrap() else { panic!("EXEC answers an array") };
+    assert!(text(&replies[0]).starts_with("ERR Script killed"));
+    assert_eq!(text(&replies[1]), "OK");
+    assert_eq!(say(&mut other, "GET k"), "v");
+    // What a client listens to does not leave its worker, so this one runs there, for so long only.
+    for line in ["MULTI", "SUBSCRIBE news"] {
+        call(&mut runner, &line.split(' ').collect::<Vec<&str>>());
+    }
+    assert_eq!(text(&call(&mut runner, &["EVAL", ENDLESS, "0"])), "QUEUED");
+    let Value::Aggregate(b'*', replies) = call(&mut runner, &["EXEC"]) else {
+        panic!("EXEC answers an array")
+    };
+    assert!(text(&replies[1]).starts_with("ERR Script killed"));
+    assert_eq!(say(&mut other, "PUBLISH news x"), "1");
+}
+
+#[test]
+fn a_client_that_leaves_has_its_scripts_run_and_an_endless_one_can_be_killed() {
+    let server = server(1);
+    let mut other = server.client().unwrap();
+    let mut leaver = TcpStream::connect(server.server.addresses[0]).unwrap();
+    let count = request(&["EVAL", "redis.call('incr', 'n') return redis.call('publish', 'c', 'm')", "0"]);
+    leaver.write_all(&count.repeat(50)).unwrap();
+    drop(leaver);
+    wait_for(&mut other, "GET n", "50");
+    let mut leaver = TcpStream::connect(server.server.addresses[0]).unwrap();
+    leaver.write_all(&request(&["EVAL", ENDLESS, "0"])).unwrap();
+    drop(leaver);
+    wait_for(&mut other, "PING", "BUSY");
+    assert_eq!(say(&mut other, "SCRIPT KILL"), "OK");
+    wait_for(&mut other, "PING", "PONG");
+}
+
+/// Changes values of all types, old ones and new ones, and then cannot go on where it was begun.
+const CHANGES: &str = "redis.call('append', 's', 'x') redis.call('rpush', 'l', 'x') redis.call('hset', 'h', 'f', 'x') \
+    redis.call('sadd', 't', 'x') redis.call('zadd', 'z', 1, 'x') redis.call('xadd', 'q', '9-*', 'f', 'x') \
+    redis.call('incr', 'new') redis.call('del', 'gone') redis.call('rename', 'from', 'to') \
+    redis.call('expire', 's', 1000) redis.call('persist', 'v') redis.call('set', 'v', 'y') \
+    redis.call('lpop', 'short') redis.call('select', 1) redis.call('incr', 'new') redis.call('select', 0) ";
+
+#[test]
+fn what_a_worker_takes_back_happens_once() {
+    let server = server(2);
+    let (mut client, mut listener) = (server.client().unwrap(), server.client().unwrap());
+    let endings = [
+        "return redis.call('publish', 'c', 'm')",
+        "redis.call('move', 's', 2) redis.call('select', 2) return redis.call('move', 's', 0)",
+        "local i = 0 while i < 3000000 do i = i + 1 end return i",
+        "redis.log(redis.LOG_WARNING, 'x') return 1",
+        "return redis.call('keys', '*')",
+    ];
+    for ending in endings {
+        call(&mut client, &["FLUSHALL"]);
+        for line in [
+            "SET s a",
+            "RPUSH l a",
+            "HSET h a 1",
+            "SADD t a",
+            "ZADD z 5 a",
+            "XADD q 1-1 f v",
+            "SET gone 1",
+            "SET from 1",
+            "SET v 1 EX 1000",
+            "RPUSH short only",
+            "CONFIG SET notify-keyspace-events KEA",
+            "CONFIG RESETSTAT",
+        ] {
+            call(&mut client, &line.split(' ').collect::<Vec<&str>>());
+        }
+        call(&mut listener, &["PSUBSCRIBE", "__keyevent@*"]);
+        let script = format!("{CHANGES}{ending}");
+        let reply = call(&mut client, &["EVAL", &script, "0"]);
+        assert!(!matches!(reply, Value::Line(b'-', _)), "{reply:?}");
+        for (line, expected) in [
+            ("GET s", "ax"),
+            ("LLEN l", "2"),
+            ("HLEN h", "2"),
+            ("SCARD t", "2"),
+            ("ZCARD z", "2"),
+            ("XLEN q", "2"),
+            ("GET new", "1"),
+            ("EXISTS gone from short", "0"),
+            ("GET to", "1"),
+            ("TTL v", "-1"),
+            ("GET v", "y"),
+        ] {
+            assert_eq!(say(&mut client, line), expected, "{line} after {ending}");
+        }
+        assert_eq!(say(&mut client, "SELECT 1"), "OK");
+        assert_eq!(say(&mut client, "GET new"), "1");
+        assert_eq!(say(&mut client, "SELECT 0"), "OK");
+        let info = say(&mut client, "INFO commandstats");
+        assert!(info.contains("cmdstat_append:calls=1,"), "{info}");
+        assert!(info.contains("cmdstat_incr:calls=2,"), "{info}");
+        call(&mut client, &["CONFIG", "SET", "notify-keyspace-events", ""]);
+        let mut events = Vec::new();
+        listener.send(&["PUNSUBSCRIBE"]).unwrap();
+        loop {
+            let Value::Aggregate(_, parts) = listener.receive().unwrap() else { panic!("an array") };
+            if text(&parts[0]) == "punsubscribe" {
+                break;
+            }
+            events.push(parts.iter().skip(2).map(text).collect::<Vec<String>>().join(" "));
+        }
+        let count = |event: &str| events.iter().filter(|told| told.ends_with(event)).count();
+        for event in
+            ["append s", "rpush l", "hset h", "sadd t", "zadd z", "xadd q", "del gone", "rename_to to"]
+        {
+            assert_eq!(count(event), 1, "{event} after {ending}: {events:?}");
+        }
+    }
+}
