@@ -74,7 +74,7 @@ pub use keyspace::keys::Keys;
 pub use keyspace::relocate::{Mover, MoverStats, StepLimits};
 pub use keyspace::shards::{Keyspace, KeyspaceOptions};
 pub use keyspace::stats::ShardStats;
-pub use keyspace::view::{Key, Taken, View};
+pub use keyspace::view::{Key, Taken, TooLong, View};
 pub use keyspace::whole::{Deadlines, ScanStep};
 pub use kind::{Kind, WrongType};
 pub use list::api::{List, ListMut};

@@ -262,6 +262,13 @@ impl Keyspace {
         sum
     }
 
+    /// Has a shard count as it did then: lookups and changes since were taken back.
+    pub fn take_back_counts(&self, shard: usize, then: &ShardStats) {
+        let ShardStats { hits, misses, dirty, .. } = *then;
+        let stats = &mut self.shard(shard).stats;
+        *stats = ShardStats { hits, misses, dirty, ..*stats };
+    }
+
     /// Sets all counters to 0 but `dirty`, by which changes since a save are counted (CONFIG RESETSTAT).
     pub fn reset_stats(&self) {
         for index in 0..self.shards() {

@@ -151,6 +151,18 @@ impl Taken {
         self.meta.shape().kind()
     }
 
+    /// Whether anything of it lies outside its entry, and may be large.
+    pub fn is_outside(&self) -> bool {
+        self.outside.is_some()
+    }
+
+    /// What of it is to be freed in the background, because it is large.
+    pub fn into_garbage(self) -> Option<Garbage> {
+        let mut garbage = Vec::new();
+        discard(self.outside, &mut garbage);
+        garbage.pop()
+    }
+
     pub(crate) fn parts(&self) -> Parts<'_> {
         (self.meta, &self.inline, self.outside.as_deref())
     }
@@ -159,6 +171,10 @@ impl Taken {
         self.outside.as_ref()
     }
 }
+
+/// A string is too long to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
 
 /// What a command sees of the keyspace: the locked shards of its keys. Dropping the view unlocks them.
 pub struct View<'k> {
@@ -729,12 +745,19 @@ impl<'k> View<'k> {
     }
 
     /// What is under `key`, to be put back by [`View::put_back`] whatever happens to it: the value with its
-    /// deadline, which may have passed; None where there is no such key. That is no use of the key. O(1).
-    pub fn keep(&mut self, key: &Key<'_>) -> Option<Taken> {
+    /// deadline, which may have passed; None where there is no such key. That is no use of the key. O(1). An
+    /// error for a long string: while it is kept, a write would have to copy it as a whole.
+    pub fn keep(&mut self, key: &Key<'_>) -> Result<Option<Taken>, TooLong> {
+        const LONG_BYTES: usize = 64 << 10;
         let (map, seed, _) = self.open(key);
-        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes) else { return None };
+        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes) else { return Ok(None) };
         let meta = Meta(entry.meta());
-        Some(Taken { meta, inline: entry.inline().to_vec(), outside: entry.share_outside() })
+        if let Some(Value::Str(bytes)) = entry.found().outside
+            && bytes.len() > LONG_BYTES
+        {
+            return Err(TooLong);
+        }
+        Ok(Some(Taken { meta, inline: entry.inline().to_vec(), outside: entry.share_outside() }))
     }
 
     /// Puts what was kept back under its key. Nobody is told.
@@ -746,11 +769,6 @@ impl<'k> View<'k> {
         drop(self.take_told());
     }
 
-    /// Whether a key of this view is in the shard of that number.
-    pub fn is_in(&self, key: &Key<'_>, shard: usize) -> bool {
-        self.guards.shard_ref(key).index as usize == shard
-    }
-
     /// What the shards have counted that the view holds, each with its number.
     pub fn counts(&self) -> impl Iterator<Item = (usize, ShardStats)> {
         let shards = match &self.guards {
@@ -758,14 +776,6 @@ impl<'k> View<'k> {
             Guards::Many(shards) => &shards[..],
         };
         shards.iter().map(|shard| (shard.index as usize, shard.stats))
-    }
-
-    /// Has the one shard that the view holds count as it did then: lookups and changes since were taken back.
-    pub fn take_back_counts(&mut self, then: &ShardStats) {
-        if let Guards::One(shard) = &mut self.guards {
-            let ShardStats { hits, misses, dirty, .. } = *then;
-            shard.stats = ShardStats { hits, misses, dirty, ..shard.stats };
-        }
     }
 
     /// Puts a value that was taken or copied under `key`, with its deadline, in the place of whatever was

@@ -190,6 +190,8 @@ pub(crate) struct Executor<'s> {
     stopped_us: Option<i64>,
     /// What the script that runs here has done so far, as long as it may be taken back.
     attempt: Option<Box<Attempt>>,
+    /// Room for the next.
+    attempt_room: Option<Box<Attempt>>,
 }
 
 impl<'s> Executor<'s> {
@@ -249,6 +251,7 @@ impl<'s> Executor<'s> {
             interpreter: None,
             stopped_us: None,
             attempt: None,
+            attempt_room: None,
         }
     }
 
@@ -302,6 +305,7 @@ impl<'s> Executor<'s> {
         self.positions = Vec::new();
         self.plan = Plan::default();
         self.queue_room = queue::Room::default();
+        self.attempt_room = None;
     }
 
     /// Sets the time that commands see from here on, and takes up the configuration in force.

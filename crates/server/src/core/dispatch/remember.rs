@@ -62,7 +62,7 @@ impl Executor<'_> {
             view.leave_no_trace();
         }
         if let Some(attempt) = &self.attempt {
-            attempt.note_counts(view, keys);
+            attempt.note_counts(view);
         }
         let mut read = self.reader.keys.borrow_mut();
         read.clear();

@@ -22,20 +22,20 @@ use net::Tick;
 use resp::Args;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use store::{Event, Garbage, Key, ShardStats, Taken, Told, View};
+use store::{Event, Garbage, ShardStats, Taken, Told, TooLong, View};
 
 /// How long a worker attempts a script.
 pub(super) const PATIENCE_NS: u64 = 1_000_000;
 
-/// See the file's opener.
+/// See the file's opener. Its memory is used again for the next.
+#[derive(Default)]
 pub(in crate::core::dispatch) struct Attempt {
-    /// When it is given up.
+    /// When it began, and when it is given up.
+    began: Option<Tick>,
     patience_ticks: u64,
-    began: Tick,
-    /// What was under the keys that it has written to.
-    kept: BTreeMap<(u16, Hash, Box<[u8]>), Option<Taken>>,
-    /// What the shards had counted that it has looked into, each with the name of a key there.
-    counts: RefCell<BTreeMap<usize, (Box<[u8]>, ShardStats)>>,
+    kept: KeptKeys,
+    /// What the shards had counted that it has looked into.
+    counts: RefCell<Vec<(usize, ShardStats)>>,
     deferred: RefCell<Deferred>,
     /// Calls of commands: the row's number, the ticks, and what came of it.
     calls: Vec<(u32, u64, Fate)>,
@@ -43,6 +43,48 @@ pub(in crate::core::dispatch) struct Attempt {
     errors: Vec<Vec<u8>>,
     /// Where the worker's records stood.
     mark: usize,
+}
+
+/// What was under the keys that a script has written to, in order.
+#[derive(Default)]
+struct KeptKeys {
+    keys: Vec<KeptKey>,
+    /// Where each stands, once there are many.
+    places: BTreeMap<(u16, Hash), usize>,
+}
+
+struct KeptKey {
+    db: u16,
+    hash: Hash,
+    name: Box<[u8]>,
+    value: Option<Taken>,
+}
+
+impl KeptKeys {
+    /// So many keys are searched one by one.
+    const FEW: usize = 16;
+
+    /// Whether this one is kept. Of two keys with one hash the second may be kept more than once: what is
+    /// put back last was kept first.
+    fn has(&self, db: u16, hash: Hash, name: &[u8]) -> bool {
+        let is_it = |kept: &KeptKey| (kept.db, kept.hash) == (db, hash) && *kept.name == *name;
+        match self.keys.len() <= KeptKeys::FEW {
+            true => self.keys.iter().any(is_it),
+            false => self.places.get(&(db, hash)).is_some_and(|at| is_it(&self.keys[*at])),
+        }
+    }
+
+    fn push(&mut self, key: KeptKey) {
+        self.keys.push(key);
+        let unknown = match self.keys.len() {
+            0..=KeptKeys::FEW => return,
+            len if self.places.is_empty() => 0..len,
+            len => len - 1..len,
+        };
+        for at in unknown {
+            self.places.entry((self.keys[at].db, self.keys[at].hash)).or_insert(at);
+        }
+    }
 }
 
 /// What came of the call of a command.
@@ -68,18 +110,19 @@ impl Attempt {
         deferred.garbage.extend(garbage);
     }
 
-    /// These keys are about to be looked up.
-    pub(in crate::core::dispatch) fn note_counts(&self, view: &View<'_>, keys: &[Key<'_>]) {
+    /// Keys in the shards of this view are about to be looked up.
+    pub(in crate::core::dispatch) fn note_counts(&self, view: &View<'_>) {
         let mut noted = self.counts.borrow_mut();
         for (shard, counts) in view.counts() {
-            let Some(key) = keys.iter().find(|key| view.is_in(key, shard)) else { continue };
-            noted.entry(shard).or_insert_with(|| (key.bytes().into(), counts));
+            if !noted.iter().any(|(known, _)| *known == shard) {
+                noted.push((shard, counts));
+            }
         }
     }
 
     /// Whether it has taken too long.
     pub(super) fn is_over(&self, now: Tick) -> bool {
-        now.since(self.began) >= self.patience_ticks
+        self.began.is_some_and(|began| now.since(began) >= self.patience_ticks)
     }
 }
 
@@ -104,52 +147,65 @@ impl<'s> Executor<'s> {
     pub(super) fn begin_attempt(&mut self) {
         // So that lookups are prepared closely.
         self.is_plain = false;
-        self.attempt = Some(Box::new(Attempt {
-            patience_ticks: self.meter.ticks(PATIENCE_NS),
-            began: self.meter.read(),
-            kept: BTreeMap::new(),
-            counts: RefCell::default(),
-            deferred: RefCell::default(),
-            calls: Vec::new(),
-            errors: Vec::new(),
-            mark: self.recorder.mark(),
-        }));
+        let mut attempt = self.attempt_room.take().unwrap_or_default();
+        (attempt.began, attempt.patience_ticks) = (Some(self.meter.read()), self.meter.ticks(PATIENCE_NS));
+        attempt.mark = self.recorder.mark();
+        self.attempt = Some(attempt);
     }
 
-    /// Keeps what is under the keys of a command that is about to write.
-    pub(super) fn keep_keys(&mut self, db: u16, row: &Row, args: &Args<'_>) {
-        let Some(mut attempt) = self.attempt.take() else { return };
+    /// Keeps what is under the keys of a command that is about to write, where an attempt is made.
+    pub(super) fn keep_keys(&mut self, db: u16, row: &Row, args: &Args<'_>) -> Result<(), TooLong> {
+        let Some(attempt) = &mut self.attempt else { return Ok(()) };
         row.extract_keys(args, &mut self.positions);
         let keyspace = &self.server.keyspace;
         for position in &self.positions {
             let name = args.at(*position as usize);
             let hash = keyspace.hash(name);
-            let place = (db, hash, Box::from(name));
-            if attempt.kept.contains_key(&place) {
+            if attempt.kept.has(db, hash, name) {
                 continue;
             }
             let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, &self.config.store, name, hash);
-            attempt.note_counts(&view, &[key]);
-            attempt.kept.insert(place, view.keep(&key));
+            attempt.note_counts(&view);
+            attempt.kept.push(KeptKey { db, hash, name: name.into(), value: view.keep(&key)? });
         }
-        self.attempt = Some(attempt);
+        Ok(())
     }
 
     /// The script has ended: what it has done is done.
     pub(super) fn commit_attempt(&mut self) {
-        let Some(attempt) = self.attempt.take() else { return };
-        let Attempt { deferred, calls, errors, .. } = *attempt;
-        let Deferred { told, mut garbage } = deferred.into_inner();
+        let Some(mut attempt) = self.attempt.take() else { return };
+        let Deferred { told, mut garbage } = std::mem::take(attempt.deferred.get_mut());
         if !told.is_empty() {
             self.tell(&told);
             let places = self.server.key_events.waiters.awaited(&told);
             self.server.key_events.waiters.make_ready(places.into_iter().map(Ready::for_all).collect());
         }
+        for (row, ticks, fate) in attempt.calls.drain(..) {
+            self.count_call(row, ticks, fate);
+        }
+        attempt.errors.drain(..).for_each(|text| self.counters.count_error(&text));
+        let is_large = |value: &Option<Taken>| value.as_ref().is_some_and(Taken::is_outside);
+        for KeptKey { name, value, .. } in attempt.kept.keys.extract_if(.., |kept| is_large(&kept.value)) {
+            drop(name);
+            garbage.extend(value.and_then(Taken::into_garbage));
+        }
         if !garbage.is_empty() {
             self.server.background.free(&mut garbage);
         }
-        calls.into_iter().for_each(|(row, ticks, fate)| self.count_call(row, ticks, fate));
-        errors.iter().for_each(|text| self.counters.count_error(text));
+        self.leave_room(attempt);
+    }
+
+    /// Keeps the memory of an attempt for the next, unless it is much.
+    fn leave_room(&mut self, mut attempt: Box<Attempt>) {
+        const KEPT_MAX: usize = 256;
+        if attempt.kept.keys.len() <= KEPT_MAX && attempt.calls.capacity() <= 8 * KEPT_MAX {
+            attempt.kept.keys.clear();
+            attempt.kept.places.clear();
+            attempt.counts.get_mut().clear();
+            attempt.errors.clear();
+            attempt.calls.clear();
+            self.attempt_room = Some(attempt);
+        }
     }
 
     /// Counts a call of a script's command, when it is certain that it stays.
@@ -188,17 +244,16 @@ impl<'s> Executor<'s> {
         let keyspace = &self.server.keyspace;
         told.retain(|told| {
             let has_expired = told.event == Event::EXPIRED || told.event == Event::FIELDS_EXPIRED;
-            let place = (told.db, keyspace.hash(&told.key), told.key.clone().into());
-            has_expired && !kept.contains_key(&place)
+            has_expired && !kept.has(told.db, keyspace.hash(&told.key), &told.key)
         });
-        for ((db, hash, name), value) in kept {
+        for KeptKey { db, hash, name, value } in kept.keys.into_iter().rev() {
             let (mut view, key) =
                 keyspace.lock_one_hashed(db, self.now.wall, &self.config.store, &name, hash);
             view.put_back(&key, value);
             garbage.extend(view.take_garbage());
         }
-        for (name, then) in counts.into_inner().into_values() {
-            keyspace.lock_one(0, self.now.wall, &self.config.store, &name).0.take_back_counts(&then);
+        for (shard, then) in counts.into_inner() {
+            keyspace.take_back_counts(shard, &then);
         }
         self.recorder.note_expired(&self.server.journal, &told);
         self.tell(&told);

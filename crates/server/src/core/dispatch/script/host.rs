@@ -245,7 +245,9 @@ impl Host for ScriptHost<'_, '_> {
                 return Err(self.killed());
             }
             self.has_written = true;
-            self.executor.keep_keys(self.session.db, row, &args);
+            if self.executor.keep_keys(self.session.db, row, &args).is_err() {
+                return Err(self.give_up());
+            }
         }
         self.run(row, args, reply);
         Ok(())
