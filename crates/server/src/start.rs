@@ -112,6 +112,7 @@ impl Running {
 
     /// Loads the data, while clients are told that it is being loaded, and says then that it is ready.
     pub fn load(&self) -> Result<(), StartError> {
+        persistence::remove_left(&self.server.config().dir);
         let loaded = match self.server.config().append.is_wanted {
             true => persistence::append::load(&self.server),
             false => persistence::load(&self.server),

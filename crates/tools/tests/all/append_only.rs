@@ -137,6 +137,28 @@ fn what_was_acknowledged_a_moment_ago_survives_kills() {
 }
 
 #[test]
+fn a_kill_while_the_file_begins_anew_loses_nothing_and_the_next_start_clears_up() {
+    let mut home = Home::new("kill-rewrite");
+    let options = ["--save", "", "--appendonly", "yes"];
+    home.start(&options);
+    let begun = home.told("DEBUG POPULATE 5000\r\nSET a 1\r\nBGREWRITEAOF");
+    assert!(begun.contains("started"), "{begun}");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    home.wait_for_info("aof_rewrite_in_progress:0\r\n");
+    let slow = home.told("CONFIG SET rdb-key-save-delay 10000\r\nBGREWRITEAOF");
+    assert!(slow.contains("started"), "{slow}");
+    home.wait_for("new file", |home| (home.left_over() == 1).then_some(()));
+    // It goes to the next increment, of which the base is not written.
+    assert_eq!(home.told("SET a 2\r\nSET b 2\r\nWAITAOF 1 0 0").matches("+OK").count(), 3);
+    home.signal("-KILL");
+    home.end();
+    assert_eq!(home.left_over(), 1);
+    home.start(&options);
+    assert_eq!(home.left_over(), 0);
+    assert_eq!(home.told("GET a\r\nGET b\r\nDBSIZE"), "$1\r\n2\r\n$1\r\n2\r\n:5002\r\n+OK\r\n");
+}
+
+#[test]
 fn a_disk_that_takes_no_more_refuses_writes_and_loses_nothing() {
     for sync in ["always", "everysec"] {
         let mut home = Home::new("full");

@@ -86,9 +86,11 @@ impl Home {
         self.path.join("dump.rdb")
     }
 
-    /// New files that did not take the place of the dump file.
+    /// New files that did not take the place of the dump file, or of a part of the append-only file.
     pub(crate) fn left_over(&self) -> usize {
-        let names = std::fs::read_dir(&self.path).unwrap().map(|entry| entry.unwrap().file_name());
+        let folders = [self.path.clone(), self.path.join("appendonlydir")];
+        let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+        let names = entries.map(|entry| entry.unwrap().file_name());
         names.filter(|name| name.to_string_lossy().starts_with("temp-")).count()
     }
 }

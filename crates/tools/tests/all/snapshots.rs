@@ -13,11 +13,13 @@ fn a_kill_while_a_snapshot_is_written_leaves_the_last_one() {
     let before = std::fs::read(home.dump()).unwrap();
     let slow = home.told("CONFIG SET rdb-key-save-delay 10000\r\nSET a 2\r\nBGSAVE");
     assert_eq!(slow, "+OK\r\n+OK\r\n+Background saving started\r\n+OK\r\n");
-    home.wait_for_info("rdb_bgsave_in_progress:1\r\n");
+    home.wait_for("new file", |home| (home.left_over() == 1).then_some(()));
     home.signal("-KILL");
     assert_eq!(home.end(), None);
     assert!(std::fs::read(home.dump()).unwrap() == before, "the file is as it was");
+    assert_eq!(home.left_over(), 1, "what was written of the next");
     home.start(&["--save", ""]);
+    assert_eq!(home.left_over(), 0, "the start has removed it");
     assert_eq!(home.told("GET a\r\nDBSIZE"), "$1\r\n1\r\n:2001\r\n+OK\r\n");
 }
 

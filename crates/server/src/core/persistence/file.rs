@@ -1,8 +1,13 @@
 //! A file that takes the place of another in one step, whatever happens while it is written: the process
 //! killed, the machine stopped, the disk full.
-use std::fs::File;
+//!
+//! Whoever writes such a file keeps a lock on it, which the kernel lets go of with the process. So a file that
+//! a killed process has left can be told from one that another server is writing in the same folder, and the
+//! next start removes it ([`remove_left`]). Process numbers would not tell: two containers that share a
+//! folder may both be number 1.
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -19,15 +24,18 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 impl NewFile {
     /// Makes one in this folder. Redis names such files alike, `temp-` and the process's number.
     pub(super) fn create(folder: &Path) -> io::Result<NewFile> {
-        let number = COUNT.fetch_add(1, Relaxed);
-        let path = folder.join(format!("temp-{}-{number}.rdb", std::process::id()));
-        // A process that had this number before may have left one; a link is removed, not followed.
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        loop {
+            let number = COUNT.fetch_add(1, Relaxed);
+            let path = folder.join(format!("temp-{}-{number}.rdb", std::process::id()));
+            let file = match File::options().write(true).create_new(true).mode(0o644).open(&path) {
+                // Left by another process of this number, or being written by it.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                opened => opened?,
+            };
+            if keep(&file)? {
+                return Ok(NewFile { path, file, is_in_place: false });
+            }
         }
-        let file = File::options().write(true).create_new(true).mode(0o644).open(&path)?;
-        Ok(NewFile { path, file, is_in_place: false })
     }
 
     /// Where the new file is, until it takes its place.
@@ -50,5 +58,82 @@ impl Drop for NewFile {
         if !self.is_in_place {
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+/// Locks a file that was just made. False if a server that starts has taken it for one that was left, and
+/// removes it.
+fn keep(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Ok(false),
+        // A file system without locks: nobody else gets one there either, so nobody removes the file.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file.metadata()?.nlink() > 0),
+    }
+}
+
+/// Removes the new files of processes that were killed while they wrote. Returns how many there were. What
+/// cannot be removed stays, and does no harm.
+pub(crate) fn remove_left(folder: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.filter(|path| is_of_new_file(path) && remove_if_left(path).is_ok()).count()
+}
+
+/// `temp-`, two numbers, `.rdb`. Names that Redis gives have one number.
+fn is_of_new_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let numbers = name.and_then(|name| name.strip_prefix("temp-")?.strip_suffix(".rdb")?.split_once('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.is_some_and(|(process, count)| is_number(process) && is_number(count))
+}
+
+fn remove_if_left(path: &Path) -> io::Result<()> {
+    // Whoever opened a pipe would wait for ever.
+    if !std::fs::symlink_metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let file = File::open(path)?;
+    file.try_lock()?;
+    std::fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_has_left_is_removed_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("sardine-left-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut kept = vec!["dump.rdb", "temp-1.rdb", "temp-1-.rdb", "temp-1-2.aof", "temp-a-2.rdb"];
+        for name in kept.iter().chain(&["temp-1-2.rdb", "temp-77-0.rdb"]) {
+            std::fs::write(folder.join(name), "left").unwrap();
+        }
+        std::fs::create_dir(folder.join("temp-2-2.rdb")).unwrap();
+        kept.push("temp-2-2.rdb");
+        let written = NewFile::create(&folder).unwrap();
+        assert_eq!(remove_left(&folder), 2);
+        assert!(kept.iter().all(|name| folder.join(name).exists()) && written.path().exists());
+        written.put_in_place(&folder.join("dump.rdb")).unwrap();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), kept.len());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn files_are_made_while_others_take_them_for_left_ones() {
+        let folder = std::env::temp_dir().join(format!("sardine-race-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::thread::scope(|scope| {
+            let maker = scope.spawn(|| {
+                for _ in 0..200 {
+                    NewFile::create(&folder).unwrap().put_in_place(&folder.join("dump.rdb")).unwrap();
+                }
+            });
+            while !maker.is_finished() {
+                remove_left(&folder);
+            }
+        });
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

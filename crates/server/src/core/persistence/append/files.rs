@@ -2,8 +2,9 @@
 //!
 //! The manifest is replaced in one step, so a crash at any moment leaves the old list or the new one. Files
 //! are made before they are listed, and removed after they are not: what a crash may leave is a file that
-//! nobody lists, and the next one of that name takes its place.
-use super::super::file::NewFile;
+//! nobody lists, and the next one of that name takes its place; or one that had no name of its own yet, which
+//! goes when the folder is claimed.
+use super::super::file::{NewFile, remove_left};
 use crate::state::config::{Config, reason};
 use disk::aof::manifest::{Manifest, Part};
 use std::ffi::OsStr;
@@ -40,7 +41,10 @@ pub(super) fn claim(config: &Config) -> io::Result<(File, PathBuf)> {
     let path = std::fs::canonicalize(folder(config))?;
     let folder = File::open(&path)?;
     match folder.try_lock() {
-        Ok(()) => Ok((folder, path)),
+        Ok(()) => {
+            remove_left(&path);
+            Ok((folder, path))
+        }
         Err(TryLockError::WouldBlock) => Err(io::Error::other("another server uses the folder")),
         Err(TryLockError::Error(error)) => Err(error),
     }
