@@ -60,6 +60,8 @@ pub struct Increment<M> {
     /// A write has failed, and may have left something behind `len`.
     has_tail: bool,
     is_unsynced: bool,
+    /// Some of what waits to be synced is not kept: it was written when that was not asked for.
+    has_unkept: bool,
     is_doubtful: bool,
 }
 
@@ -77,6 +79,7 @@ impl<M: Medium> Increment<M> {
             len,
             has_tail: false,
             is_unsynced: false,
+            has_unkept: false,
             is_doubtful: false,
         }
     }
@@ -106,7 +109,8 @@ impl<M: Medium> Increment<M> {
         self.is_unsynced
     }
 
-    /// Whether a part of the file may be missing, because a sync has failed and what was written is not kept.
+    /// Whether a part of the file may be missing, because a sync has failed and not all that was written was
+    /// kept. What is behind a gap cannot be read either, so this never changes back.
     pub fn is_doubtful(&self) -> bool {
         self.is_doubtful
     }
@@ -153,22 +157,21 @@ impl<M: Medium> Increment<M> {
             return Ok(());
         }
         let done = self.medium.sync();
-        match (&done, self.keep) {
-            (Ok(()), _) => {
-                self.is_unsynced = false;
-                self.forget_synced();
-            }
-            (Err(_), Keep::UntilSynced) => {
-                self.len -= self.written as u64;
-                (self.written, self.has_tail) = (0, true);
-            }
-            (Err(_), Keep::Nothing) => self.is_doubtful = true,
+        if done.is_ok() {
+            (self.is_unsynced, self.has_unkept) = (false, false);
+            self.forget_synced();
+        } else {
+            self.is_doubtful |= self.has_unkept;
+            self.len -= self.written as u64;
+            self.has_tail |= self.written > 0;
+            self.written = 0;
         }
         done
     }
 
     fn forget_written(&mut self) {
         if self.keep == Keep::Nothing || !self.is_unsynced {
+            self.has_unkept |= self.is_unsynced;
             self.forget_synced();
         }
     }
@@ -297,5 +300,27 @@ mod tests {
         assert_eq!(disk.0.lock().unwrap().seen, b"some commands");
         disk.0.lock().unwrap().fails_of = 1;
         assert!(increment.sync().is_err() && increment.is_doubtful(), "nothing is kept to be written again");
+    }
+
+    #[test]
+    fn a_gap_is_noticed_that_a_failing_disk_leaves_after_more_is_kept_than_before() {
+        for (before, after) in [(Keep::Nothing, Keep::UntilSynced), (Keep::UntilSynced, Keep::Nothing)] {
+            let random = Random::new(1);
+            let state = State { seen: Vec::new(), safe: Vec::new(), random, fails_of: 0 };
+            let disk = Disk(Arc::new(Mutex::new(state)));
+            let mut increment = Increment::new(disk.clone(), 0, before);
+            increment.gather().extend_from_slice(b"before");
+            increment.write().unwrap();
+            increment.keep(after);
+            increment.gather().extend_from_slice(b"after");
+            increment.write().unwrap();
+            disk.0.lock().unwrap().fails_of = 1;
+            assert!(increment.sync().is_err());
+            disk.0.lock().unwrap().fails_of = 0;
+            increment.write().unwrap();
+            increment.sync().unwrap();
+            assert!(disk.0.lock().unwrap().seen.starts_with(&[0; 6]), "the disk has lost what was not kept");
+            assert!(increment.is_doubtful(), "{before:?}");
+        }
     }
 }

@@ -497,6 +497,10 @@ pub(crate) fn restless_argument() -> Error {
     Error::custom("ERR RESTLESS takes a seed or OFF")
 }
 
+pub(crate) fn disk_argument() -> Error {
+    Error::custom("ERR DISK takes OK, FULL, BROKEN, FORGETFUL or STUCK")
+}
+
 pub(crate) fn no_thread(error: &std::io::Error) -> Error {
     Error::custom(format!("ERR no thread: {error}"))
 }

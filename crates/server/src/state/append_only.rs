@@ -15,6 +15,7 @@
 use crate::state::config::{AppendSync, Appending};
 use crate::state::persistence::Save;
 use disk::aof::manifest::Manifest;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -41,17 +42,20 @@ pub(crate) struct AppendOnly {
     synced: Tide,
     /// For each worker, whether replies wait for that.
     waiting: Box<[Waiting]>,
-    /// From this record on another file is written to: [`AppendOnly::take_cut`].
+    /// From these records on other files are written to: [`AppendOnly::take_cut`]. There are several where
+    /// the disk is so slow that the file has begun anew again before the writer came to the first.
+    cuts: Mutex<VecDeque<(u64, File)>>,
+    /// The first of them.
     cut_at: AtomicU64,
-    cut: Mutex<Option<File>>,
     /// Records below are in a snapshot that the file begins with: what was not written of them need not be.
     covered: AtomicU64,
     /// The last write has failed.
     has_failed: AtomicBool,
     /// Why, as clients are told.
     failure: Mutex<String>,
-    /// A part of the file may be missing: it has to begin anew.
-    pub(crate) is_doubtful: AtomicBool,
+    /// A part of what the records below this number have come to may be missing in the files, but for what
+    /// is covered.
+    doubtful: AtomicU64,
     /// How long the increments are that were written to before, and the one that is.
     pub(crate) former_bytes: AtomicU64,
     pub(crate) current_bytes: AtomicU64,
@@ -138,12 +142,12 @@ impl AppendOnly {
             has_times: AtomicBool::new(false),
             synced: Tide(AtomicU64::new(0)),
             waiting: (0..workers).map(|_| Waiting::default()).collect(),
+            cuts: Mutex::default(),
             cut_at: AtomicU64::new(NO_CUT),
-            cut: Mutex::default(),
             covered: AtomicU64::new(0),
             has_failed: AtomicBool::new(false),
             failure: Mutex::default(),
-            is_doubtful: AtomicBool::new(false),
+            doubtful: AtomicU64::new(0),
             former_bytes: AtomicU64::new(0),
             current_bytes: AtomicU64::new(0),
             base_bytes: AtomicU64::new(0),
@@ -244,8 +248,9 @@ impl AppendOnly {
 
     /// From this record on `file` is written to. The caller holds all gates, so nobody has taken the number.
     pub(crate) fn cut(&self, number: u64, file: File) {
-        *lock(&self.cut) = Some(file);
-        self.cut_at.store(number, Release);
+        let mut cuts = lock(&self.cuts);
+        cuts.push_back((number, file));
+        self.cut_at.store(cuts[0].0, Release);
     }
 
     /// The record from which on another file is written to; greater than all numbers if there is none.
@@ -256,13 +261,35 @@ impl AppendOnly {
 
     /// That file, for whoever writes.
     pub(crate) fn take_cut(&self) -> Option<File> {
-        self.cut_at.store(NO_CUT, Relaxed);
-        lock(&self.cut).take()
+        let mut cuts = lock(&self.cuts);
+        let taken = cuts.pop_front();
+        self.cut_at.store(cuts.front().map_or(NO_CUT, |(number, _)| *number), Relaxed);
+        Some(taken?.1)
     }
 
-    /// A snapshot is on the disk that has all records below this number.
-    pub(crate) fn cover(&self, number: u64) {
+    /// Nothing is written any more.
+    pub(crate) fn forget_cuts(&self) {
+        let mut cuts = lock(&self.cuts);
+        cuts.clear();
+        self.cut_at.store(NO_CUT, Relaxed);
+    }
+
+    /// A snapshot is on the disk that has all records below this number. Returns whether that has ended a
+    /// doubt.
+    pub(crate) fn cover(&self, number: u64) -> bool {
+        let was_doubtful = self.is_doubtful();
         self.covered.fetch_max(number, AcqRel);
+        was_doubtful && !self.is_doubtful()
+    }
+
+    /// A file to which the records below this number were written may have a gap.
+    pub(crate) fn doubt(&self, number: u64) {
+        self.doubtful.fetch_max(number, AcqRel);
+    }
+
+    /// Whether a part of the files may be missing: they have to begin anew.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.doubtful.load(Acquire) > self.covered()
     }
 
     pub(crate) fn covered(&self) -> u64 {

@@ -15,7 +15,7 @@
 //! * The `journal`: what writes have come to, and who reads it.
 //! * The texts of `scripts`, and the script that runs for long.
 //! * What workers lend to other threads: `lending`.
-//! * The `replication` id, and the `restless` mode of tests.
+//! * The `replication` id, the `restless` mode of tests, and the `faults` of a disk that they ask for.
 /// The version of Redis whose behaviour clients can count on: they choose what to send by it.
 pub(crate) const REDIS_VERSION: &str = "8.0.2";
 
@@ -27,6 +27,7 @@ pub(crate) mod config;
 pub(crate) mod counters;
 pub(crate) mod defrag;
 pub(crate) mod expiry_watch;
+pub(crate) mod faults;
 pub(crate) mod gate;
 pub(crate) mod histogram;
 pub(crate) mod journal;

@@ -1,5 +1,6 @@
 //! What is known of the dump file: whether it is being loaded, whether a snapshot is being written, how the
 //! last ones ended. `core/persistence` does the work.
+use crate::state::faults::Faults;
 use base::Millis;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,6 +29,8 @@ pub(crate) struct Persistence {
     functions: Mutex<Arc<Vec<Vec<u8>>>>,
     /// The threads that write.
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// How the disk is to fail, in tests.
+    pub(crate) faults: Arc<Faults>,
 }
 
 /// The file that is being loaded, or was loaded last.
@@ -93,6 +96,7 @@ impl Persistence {
             },
             functions: Mutex::default(),
             threads: Mutex::default(),
+            faults: Arc::default(),
         }
     }
 

@@ -6,6 +6,7 @@ mod check;
 mod clients;
 mod configuration;
 mod daemon;
+mod failing_disk;
 mod home;
 mod output;
 mod process;

@@ -5,6 +5,7 @@
 mod clients;
 mod crash;
 mod digest;
+mod disk;
 mod populate;
 mod protocol;
 mod reload;
@@ -54,6 +55,7 @@ const SUBS: &[Sub] = &[
     Sub { name: "DICT-RESIZING", args: 3..=3, run: change_nothing },
     Sub { name: "DIGEST", args: 2..=2, run: digest::digest },
     Sub { name: "DIGEST-VALUE", args: 2..=usize::MAX, run: digest::digest_value },
+    Sub { name: "DISK", args: 3..=3, run: disk::disk },
     Sub { name: "ERROR", args: 3..=3, run: error },
     Sub { name: "HELP", args: 2..=2, run: help },
     Sub { name: "HTSTATS", args: 3..=4, run: structure::table_stats },
@@ -190,6 +192,9 @@ const HELP: &[&str] = &[
     "    Answer a digest of all data, the one that Redis would answer.",
     "DIGEST-VALUE <key> [<key> ...]",
     "    Answer a digest of each value.",
+    "DISK <OK|FULL|BROKEN|FORGETFUL|STUCK>",
+    "    How the disk behaves: it takes no more; it takes nothing; it cannot sync;",
+    "    what is appended waits until this changes.",
     "ERROR <string>",
     "    Answer with <string> as an error.",
     "HTSTATS <dbid> [full]",

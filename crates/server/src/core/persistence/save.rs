@@ -6,6 +6,7 @@ use crate::core::session::ClientRecord;
 use crate::state::REDIS_VERSION;
 use crate::state::append_only::Phase;
 use crate::state::config::{Config, SavePoint, reason};
+use crate::state::faults::Faults;
 use crate::state::persistence::{Delay, Save, UNSAVED};
 use base::Millis;
 use disk::rdb::{About, FileForm, Form, Output, SaveError, save_file};
@@ -41,6 +42,7 @@ pub(super) struct Image {
     config: Arc<Config>,
     about: About,
     changes: u64,
+    faults: Arc<Faults>,
 }
 
 /// Which file is written.
@@ -64,7 +66,8 @@ pub(super) fn freeze(server: &Server, now: Millis, is_base: bool) -> Image {
     ];
     let about = About { texts, functions: server.persistence.functions() };
     let frozen = server.keyspace.freeze(now, config.store.eviction.policy);
-    Image { frozen, about, changes: server.keyspace.stats().dirty, config }
+    let faults = Arc::clone(&server.persistence.faults);
+    Image { frozen, about, changes: server.keyspace.stats().dirty, config, faults }
 }
 
 /// Freezes the data and has a thread write it. The caller holds all gates.
@@ -266,6 +269,7 @@ fn write(server: &Server, image: Image, save: &Save) -> Result<u64, ()> {
 struct Wanted<'w> {
     file: &'w mut File,
     save: &'w Save,
+    faults: &'w Faults,
 }
 
 impl Wanted<'_> {
@@ -277,7 +281,8 @@ impl Wanted<'_> {
 impl Write for Wanted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.check()?;
-        self.file.write(bytes)
+        let len = self.faults.before_write(bytes.len())?;
+        self.file.write(&bytes[..len])
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -288,13 +293,14 @@ impl Write for Wanted<'_> {
 impl Output for Wanted<'_> {
     fn sync(&mut self) -> io::Result<()> {
         self.check()?;
+        self.faults.before_sync()?;
         self.file.sync()
     }
 }
 
 /// An error says why, unless the snapshot was given up.
 pub(super) fn write_file(image: Image, save: &Save, target: &Target) -> Result<u64, Option<String>> {
-    let Image { frozen, config, about, .. } = image;
+    let Image { frozen, config, about, faults, .. } = image;
     let settings = &config.snapshots;
     let folder = target.path.parent().unwrap_or(&config.dir);
     let place = folder.display();
@@ -312,7 +318,7 @@ pub(super) fn write_file(image: Image, save: &Save, target: &Target) -> Result<u
         delay.pass();
         save.note_key()
     };
-    let mut output = Wanted { file: &mut new.file, save };
+    let mut output = Wanted { file: &mut new.file, save, faults: &faults };
     let written = save_file(frozen, &mut output, (&about, &config.store, form), &mut go_on);
     let bytes = match written {
         _ if save.is_given_up() => return Err(None),
@@ -344,7 +350,7 @@ mod tests {
         let new = &mut NewFile::create(&std::env::temp_dir()).unwrap();
         let saves = Persistence::new(Millis(0)).saves;
         let save = &saves.begin(Millis(0), 1).unwrap();
-        let mut output = Wanted { file: &mut new.file, save };
+        let mut output = Wanted { file: &mut new.file, save, faults: &Faults::default() };
         output.write_all(b"a part").unwrap();
         output.sync().unwrap();
         saves.give_up();

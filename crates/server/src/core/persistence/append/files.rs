@@ -8,10 +8,10 @@ use super::super::file::{NewFile, remove_left};
 use crate::state::config::{Config, reason};
 use disk::aof::manifest::{Manifest, Part};
 use std::ffi::OsStr;
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A manifest is not longer than this.
@@ -25,20 +25,23 @@ pub(super) fn folder(config: &Config) -> PathBuf {
 /// Makes the folder if it is not there, and tries whether files can be made in it. An error says why there
 /// can be no append-only file.
 pub(crate) fn prepare(config: &Config) -> io::Result<()> {
-    let folder = folder(config);
-    match std::fs::create_dir(&folder) {
+    prepare_at(&folder(config))
+}
+
+fn prepare_at(folder: &Path) -> io::Result<()> {
+    match std::fs::create_dir(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    NewFile::create(&folder).map(drop)
+    NewFile::create(folder).map(drop)
 }
 
-/// Keeps the folder for this server, as long as the file lives that is returned: two that append to the same
+/// Keeps this folder for this server, as long as the file lives that is returned: two that append to the same
 /// file would ruin it. The kernel forgets it with the process. CONFIG SET dir does not move the folder, so
-/// its path is returned too.
-pub(super) fn claim(config: &Config) -> io::Result<(File, PathBuf)> {
-    prepare(config)?;
-    let path = std::fs::canonicalize(folder(config))?;
+/// its path is returned too, as it is for everybody.
+pub(super) fn claim_at(folder: &Path) -> io::Result<(File, PathBuf)> {
+    prepare_at(folder)?;
+    let path = std::fs::canonicalize(folder)?;
     let folder = File::open(&path)?;
     match folder.try_lock() {
         Ok(()) => {
@@ -47,6 +50,17 @@ pub(super) fn claim(config: &Config) -> io::Result<(File, PathBuf)> {
         }
         Err(TryLockError::WouldBlock) => Err(io::Error::other("another server uses the folder")),
         Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Whether what was claimed is at this path still. Where that cannot be found out it is.
+pub(super) fn is_at(claim: &File, path: &Path) -> bool {
+    let place = |about: Metadata| (about.dev(), about.ino());
+    let (claimed, there) = (claim.metadata().map(place), std::fs::metadata(path).map(place));
+    match (claimed, there) {
+        (Ok(claimed), Ok(there)) => claimed == there,
+        (_, Err(error)) => error.kind() != io::ErrorKind::NotFound,
+        (Err(_), Ok(_)) => true,
     }
 }
 

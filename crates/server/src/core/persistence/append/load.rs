@@ -8,8 +8,8 @@
 //! file is what holds the data.
 use super::super::load::{load_dump, open};
 use super::files::{
-    claim, create_increment, folder, length, manifest_path, move_single, next_increment, open_increment, os,
-    read_manifest, remove, shown, single_file, take_over_single, write_manifest,
+    claim_at, create_increment, folder, length, manifest_path, move_single, next_increment, open_increment,
+    os, read_manifest, remove, shown, single_file, take_over_single, write_manifest,
 };
 use super::replay::{End, Replay, Replayed};
 use super::rewrite::{names, turn_on_at_start};
@@ -34,8 +34,8 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
     let config = &server.config();
     let began_us = server.clock.steady_us();
     let fatal = |what: &str, error: &io::Error| format!("Fatal error: {what}: {}. Exiting.", reason(error));
-    let (claim, folder) =
-        claim(config).map_err(|error| fatal("Can't use the folder of the append-only file", &error))?;
+    let (claim, folder) = claim_at(&folder(config))
+        .map_err(|error| fatal("Can't use the folder of the append-only file", &error))?;
     let manifest = match find(config)? {
         Some(manifest) => {
             load_parts(server, config, (&folder, &manifest), false)?;

@@ -12,8 +12,8 @@
 //! One thread does this, one thing after the other. It starts with the first that is asked for.
 use super::super::save::{Target, freeze, write_file};
 use super::files::{
-    claim, create_increment, manifest_path, next_base, next_increment, os, read_manifest, remove, shown,
-    write_manifest,
+    claim_at, create_increment, folder, is_at, manifest_path, next_base, next_increment, os, read_manifest,
+    remove, shown, write_manifest,
 };
 use super::writer::Writer;
 use crate::core::journal;
@@ -24,6 +24,7 @@ use crate::state::persistence::{Save, UNWRITTEN};
 use disk::aof::manifest::{Manifest, Part};
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -99,23 +100,36 @@ fn rewrite(server: &Server) {
     server.append.rewrites.end(is_done, (now_us - began_us) / 1_000_000, now_us);
 }
 
+/// The folder of the files, and which are listed. If somebody has removed the folder it is made again, and
+/// what is in memory comes into it.
+fn claimed(server: &Server, config: &Config) -> Result<(PathBuf, Manifest), Option<String>> {
+    let mut files = lock(&server.append.files);
+    let failed = failed("Error opening the folder of the append only file");
+    match &files.claim {
+        Some(claim) if is_at(claim, &files.folder) => {}
+        Some(_) => {
+            server.log.warning("The folder of the append-only file was removed: it is made again");
+            let (claim, folder) = claim_at(&files.folder).map_err(failed)?;
+            (files.claim, files.folder) = (Some(claim), folder);
+        }
+        None => {
+            let (claim, folder) = claim_at(&folder(config)).map_err(failed)?;
+            // Files of an earlier time are replaced, and their numbers go on.
+            let manifest = read_manifest(&manifest_path(&folder, config)).map_err(Some)?.unwrap_or_default();
+            *files = Files { folder, manifest, claim: Some(claim) };
+        }
+    }
+    Ok((files.folder.clone(), files.manifest.clone()))
+}
+
+fn failed(what: &str) -> impl Fn(io::Error) -> Option<String> {
+    move |error| Some(format!("{what}: {}", reason(&error)))
+}
+
 /// An error says why, unless it was given up.
 fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>> {
     let append = &server.append;
-    let failed = |what: &str| {
-        let what = what.to_string();
-        move |error: io::Error| Some(format!("{what}: {}", reason(&error)))
-    };
-    if lock(&append.files).claim.is_none() {
-        let (claim, folder) =
-            claim(config).map_err(failed("Error opening the folder of the append only file"))?;
-        // Files of an earlier time are replaced, and their numbers go on.
-        let manifest = read_manifest(&manifest_path(&folder, config)).map_err(Some)?.unwrap_or_default();
-        *lock(&append.files) = Files { folder, manifest, claim: Some(claim) };
-    }
-    let files = lock(&append.files);
-    let (folder, before) = (files.folder.clone(), files.manifest.clone());
-    drop(files);
+    let (folder, before) = claimed(server, config)?;
     let is_on = append.phase() == Phase::On;
     let is_appended = is_on || append.is_wanted();
     let increment = is_appended.then(|| next_increment(config, &before));
@@ -137,29 +151,34 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
         place: "the new AOF base (in",
         syncs: config.append.syncs_rewrites,
     };
-    let written = write_file(image, &save, &target).and_then(|bytes| {
-        finish(server, config, (base, increment.clone()), bytes)
-            .map_err(failed("Error trying to persist the AOF manifest"))
-    });
-    match written {
-        Ok(()) => {
-            append.cover(position);
-            append.is_doubtful.store(false, Relaxed);
-            if is_appended {
-                append.enter(Phase::On);
-            }
-            Ok(())
-        }
+    let is_begun = is_appended && !is_on;
+    let bytes = match write_file(image, &save, &target) {
+        Ok(bytes) => bytes,
         Err(why) => {
             // It is also given up when what comes meanwhile cannot be written.
             let why = why.or_else(|| append.has_failed().then(|| append.failure()));
-            if is_appended && !is_on {
+            if is_begun {
                 leave(server);
-                remove(&folder, &Vec::from_iter(increment));
+                remove(&folder, increment.as_slice());
             }
-            Err(why)
+            return Err(why);
         }
+    };
+    if let Err(error) = finish(server, config, (base, increment), bytes) {
+        // The disk may have the new list all the same, so what is on it stays there.
+        if is_begun {
+            leave(server);
+        }
+        return Err(failed("Error trying to persist the AOF manifest")(error));
     }
+    if is_appended {
+        append.enter(Phase::On);
+    }
+    if append.cover(position) {
+        // Replies may wait for just that.
+        server.journal.settle();
+    }
+    Ok(())
 }
 
 /// The instant of the snapshot: what comes after it goes to `file`, if there is one. Returns the first record
@@ -247,7 +266,7 @@ fn leave(server: &Server) {
         server.journal.detach(&all, &server.keyspace, reader);
     }
     lock(&append.files).claim = None;
-    drop(append.take_cut());
+    append.forget_cuts();
     append.enter(Phase::Off);
     append.note_failure(None);
     server.persistence.refuse(UNWRITTEN, false);
@@ -277,7 +296,7 @@ pub(crate) fn rewrite_if_due(server: &Server, config: &Config) {
         Phase::Off if append.is_wanted() => order(server),
         // It was turned off while it was loaded, before there was a thread to do so.
         Phase::On if !append.is_wanted() => drop(start(server)),
-        Phase::On if append.is_doubtful.load(Relaxed) && !append.has_failed() => {
+        Phase::On if append.is_doubtful() && !append.has_failed() => {
             server.log.warning("A part of the append-only file may be missing: it begins anew");
             order(server);
         }

@@ -6,10 +6,12 @@
 //!
 //! A disk that fails is tried again ten times a second. Writes are refused with MISCONF meanwhile, and
 //! replies that are kept stay so: nothing was acknowledged that may be lost (`disk::aof::increment`).
+use super::disk_file::DiskFile;
 use crate::core::server::Server;
 use crate::state::append_only::{AppendOnly, Phase};
 use crate::state::clock::Stopwatch;
 use crate::state::config::{AppendSync, reason};
+use crate::state::faults::Faults;
 use crate::state::persistence::UNWRITTEN;
 use disk::aof::increment::{Increment, Keep};
 use disk::journal::{Reader, Record, Stream};
@@ -36,11 +38,14 @@ pub(super) struct Writer {
     append: Arc<AppendOnly>,
     stream: Stream,
     /// Files that are to be finished before the present one, each with the record at which it ends.
-    former: VecDeque<(u64, Increment<File>)>,
-    current: Increment<File>,
+    former: VecDeque<(u64, Increment<DiskFile>)>,
+    current: Increment<DiskFile>,
+    faults: Arc<Faults>,
     /// The record that comes next.
     next: u64,
     keep: Keep,
+    /// A snapshot is written meanwhile, and the settings say that nothing is synced then.
+    rests: bool,
     /// The last second that was written to the file.
     told_s: i64,
     synced: Stopwatch,
@@ -56,15 +61,17 @@ struct Failure {
 impl Writer {
     /// Appends to this file, which is so long, from this record on.
     pub(super) fn new(server: &Server, file: File, len: u64, next: u64) -> Writer {
-        let keep = keep_for(server.append.sync());
+        let (keep, faults) = (keep_for(server.append.sync(), false), &server.persistence.faults);
         Writer {
             server: Weak::clone(&server.this),
             append: Arc::clone(&server.append),
             stream: Stream::for_files(),
             former: VecDeque::new(),
-            current: Increment::new(file, len, keep),
+            current: Increment::new(DiskFile { file, faults: Arc::clone(faults) }, len, keep),
+            faults: Arc::clone(faults),
             next,
             keep,
+            rests: false,
             told_s: 0,
             synced: Stopwatch::start(),
             failed: None,
@@ -74,6 +81,7 @@ impl Writer {
     /// From here on another file is written to.
     fn switch(&mut self) {
         let Some(file) = self.append.take_cut() else { return };
+        let file = DiskFile { file, faults: Arc::clone(&self.faults) };
         let next = Increment::new(file, 0, self.keep);
         self.former.push_back((self.next, std::mem::replace(&mut self.current, next)));
         self.stream.begin_anew();
@@ -94,20 +102,20 @@ impl Writer {
     fn flush(&mut self, server: &Server, must_sync: bool) -> Option<Duration> {
         let append = &server.append;
         // A rewrite has begun, and nothing was written since.
-        if self.next >= append.cut_at() {
+        while self.next >= append.cut_at() {
             self.switch();
         }
+        self.rests = append.rests_while_saving() && is_saving(server);
         self.obey(append.sync());
-        let done = self.write(server, must_sync);
+        let done = self.write(must_sync);
+        self.note_doubts();
         append.gathered_bytes.store(self.current.gathered_bytes() as u64, Relaxed);
         append.is_unsynced.store(self.current.is_unsynced(), Relaxed);
         append.current_bytes.store(self.current.len(), Relaxed);
         append.former_bytes.store(self.former.iter().map(|(_, file)| file.len()).sum(), Relaxed);
-        if self.current.is_doubtful() {
-            append.is_doubtful.store(true, Relaxed);
-        }
         match done {
             Ok(due) => {
+                self.tell_synced(server);
                 self.note_success(server);
                 due
             }
@@ -118,8 +126,25 @@ impl Writer {
         }
     }
 
+    /// Files that may have a gap have to be replaced before anybody relies on what is in them.
+    fn note_doubts(&self) {
+        let former = self.former.iter().map(|(end, file)| (*end, file));
+        let all = former.chain([(self.next, &self.current)]);
+        all.filter(|(_, file)| file.is_doubtful()).for_each(|(end, _)| self.append.doubt(end));
+    }
+
+    /// Tells the workers how far the disk is.
+    fn tell_synced(&self, server: &Server) {
+        let append = &server.append;
+        let is_enough = !self.current.is_unsynced() || self.rests && append.sync() == AppendSync::Always;
+        if is_enough && !append.is_doubtful() {
+            append.note_synced(self.next);
+            append.waiting().for_each(|worker| server.mailboxes[worker].wake());
+        }
+    }
+
     fn obey(&mut self, sync: AppendSync) {
-        let keep = keep_for(sync);
+        let keep = keep_for(sync, self.rests);
         if keep != self.keep {
             self.keep = keep;
             self.current.keep(keep);
@@ -127,25 +152,25 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, server: &Server, must_sync: bool) -> io::Result<Option<Duration>> {
-        let append = &server.append;
+    fn write(&mut self, must_sync: bool) -> io::Result<Option<Duration>> {
+        let append = &self.append;
         while let Some((end, file)) = self.former.front_mut() {
             // What a newer snapshot has need not be written.
             if append.covered() < *end {
                 file.write()?;
                 file.sync()?;
+                if file.is_doubtful() {
+                    append.doubt(*end);
+                }
             }
             self.former.pop_front();
         }
         self.current.write()?;
-        let is_saving =
-            || server.persistence.saves.running().is_some() || append.rewrites.running().is_some();
-        let rests = append.rests_while_saving() && is_saving();
         let age = Duration::from_nanos(self.synced.elapsed_ns());
         let due = match append.sync() {
             _ if must_sync => Duration::ZERO,
             _ if !self.current.is_unsynced() => Duration::MAX,
-            _ if rests => SYNC_EVERY,
+            _ if self.rests => SYNC_EVERY,
             AppendSync::Always => Duration::ZERO,
             AppendSync::EverySecond => SYNC_EVERY.saturating_sub(age),
             AppendSync::No => Duration::MAX,
@@ -153,10 +178,6 @@ impl Writer {
         if due.is_zero() {
             self.current.sync()?;
             self.synced = Stopwatch::start();
-        }
-        if !self.current.is_unsynced() || rests && append.sync() == AppendSync::Always {
-            append.note_synced(self.next);
-            append.waiting().for_each(|worker| server.mailboxes[worker].wake());
         }
         Ok((!due.is_zero() && due != Duration::MAX).then_some(due))
     }
@@ -189,16 +210,22 @@ impl Writer {
     }
 }
 
-fn keep_for(sync: AppendSync) -> Keep {
+/// While it rests it would keep all that is written during a snapshot.
+fn keep_for(sync: AppendSync, rests: bool) -> Keep {
     match sync {
-        AppendSync::Always => Keep::UntilSynced,
-        AppendSync::EverySecond | AppendSync::No => Keep::Nothing,
+        AppendSync::Always if !rests => Keep::UntilSynced,
+        _ => Keep::Nothing,
     }
+}
+
+/// Whether a snapshot is being written, of any kind.
+fn is_saving(server: &Server) -> bool {
+    server.persistence.saves.running().is_some() || server.append.rewrites.running().is_some()
 }
 
 impl Reader for Writer {
     fn take(&mut self, record: &Record<'_>) {
-        if record.number >= self.append.cut_at() {
+        while record.number >= self.append.cut_at() {
             self.switch();
         }
         if self.append.has_times() {

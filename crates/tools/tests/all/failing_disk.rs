@@ -1,0 +1,218 @@
+//! A server whose disk fails: nothing that was acknowledged is lost, writes are refused meanwhile, and all
+//! goes on by itself when the disk works again.
+//!
+//! The disk fails where the server calls the system (`DEBUG DISK`), or in earnest: folders that are taken away
+//! or replaced. A limit on the size of files is in `append_only.rs`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use crate::home::Home;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+
+const OK: &str = "+OK\r\n";
+
+/// A client that stays.
+struct Client {
+    stream: UnixStream,
+    replies: BufReader<UnixStream>,
+}
+
+impl Client {
+    fn new(home: &Home) -> Client {
+        let stream = UnixStream::connect(home.path.join("s")).unwrap();
+        Client { replies: BufReader::new(stream.try_clone().unwrap()), stream }
+    }
+
+    fn send(&mut self, line: &str) {
+        self.stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
+    }
+
+    fn reply(&mut self) -> String {
+        let mut line = String::new();
+        self.replies.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn has_no_reply(&mut self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let read = self.stream.read(&mut [0; 1]);
+        self.stream.set_nonblocking(false).unwrap();
+        read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+}
+
+/// Kills the server and starts it again: what the disk has.
+fn restarted(home: &mut Home, options: &[&str], line: &str) -> String {
+    home.signal("-KILL");
+    home.end();
+    home.start(options);
+    home.told(line)
+}
+
+fn set_disk(home: &Home, fault: &str) {
+    assert_eq!(home.told(&format!("DEBUG DISK {fault}")), format!("{OK}{OK}"));
+}
+
+/// While the file cannot be written to.
+fn is_refused(home: &Home, why: &str) {
+    home.wait_for_info("aof_last_write_status:err\r\n");
+    home.wait_for("refusal", |home| {
+        let refused = format!("-MISCONF Errors writing to the AOF file: {why}\r\n");
+        (home.told("SET other 1\r\nGET nothing\r\nPING") == format!("{refused}$-1\r\n{refused}{OK}"))
+            .then_some(())
+    });
+}
+
+const FAULTS: [(&str, &str); 3] = [
+    ("FULL", "No space left on device"),
+    ("BROKEN", "Input/output error"),
+    ("FORGETFUL", "Input/output error"),
+];
+
+#[test]
+fn replies_wait_with_always_until_the_disk_works_again() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    for (fault, why) in FAULTS {
+        let mut home = Home::new("fails-always");
+        home.start(&options);
+        let mut client = Client::new(&home);
+        client.send("RPUSH l 1");
+        assert_eq!(client.reply(), ":1\r\n");
+        set_disk(&home, fault);
+        client.send("RPUSH l 2");
+        is_refused(&home, why);
+        assert!(client.has_no_reply(), "{fault}");
+        client.send("RPUSH l 3");
+        assert_eq!(home.told("LLEN l"), format!(":2\r\n{OK}"));
+        set_disk(&home, "OK");
+        assert_eq!(client.reply(), ":2\r\n");
+        assert!(client.reply().starts_with("-MISCONF "));
+        home.wait_for_info("aof_last_write_status:ok\r\n");
+        client.send("RPUSH l 4");
+        assert_eq!(client.reply(), ":3\r\n");
+        assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":3\r\n{OK}"), "{fault}");
+        assert!(home.log().contains("AOF write error looks solved"), "{}", home.log());
+    }
+}
+
+#[test]
+fn a_file_that_may_have_a_gap_begins_anew_and_others_go_on() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"];
+    for (fault, why) in FAULTS {
+        let mut home = Home::new("fails-everysec");
+        home.start(&options);
+        set_disk(&home, fault);
+        assert_eq!(home.told("RPUSH l 1"), format!(":1\r\n{OK}"));
+        is_refused(&home, why);
+        set_disk(&home, "OK");
+        home.wait_for_info("aof_last_write_status:ok\r\n");
+        if fault == "FORGETFUL" {
+            home.wait_for_info("aof_rewrites:1\r\n");
+            assert!(home.log().contains("may be missing: it begins anew"), "{}", home.log());
+        }
+        home.wait_for("write", |home| (home.told("RPUSH l 2") == format!(":2\r\n{OK}")).then_some(()));
+        assert_eq!(home.told("WAITAOF 1 0 0"), format!("*2\r\n:1\r\n:0\r\n{OK}"));
+        assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":2\r\n{OK}"), "{fault}");
+    }
+}
+
+#[test]
+fn a_disk_that_fails_while_the_file_begins_anew_leaves_what_was_there() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    for (fault, _) in FAULTS {
+        let mut home = Home::new("fails-rewrite");
+        home.start(&options);
+        home.told("RPUSH l 1\r\nDEBUG POPULATE 5000\r\nCONFIG SET rdb-key-save-delay 10000\r\nBGREWRITEAOF");
+        home.wait_for("new file", |home| (home.left_over() == 1).then_some(()));
+        assert_eq!(home.told("RPUSH l 2"), format!(":2\r\n{OK}"));
+        set_disk(&home, fault);
+        assert_eq!(home.told("CONFIG SET rdb-key-save-delay 0"), format!("{OK}{OK}"));
+        home.signal("-KILL");
+        home.end();
+        home.start(&options);
+        assert_eq!(home.told("LLEN l"), format!(":2\r\n{OK}"), "{fault}");
+        set_disk(&home, fault);
+        home.told("BGREWRITEAOF");
+        home.wait_for_info("aof_last_bgrewrite_status:err\r\n");
+        assert_eq!(home.left_over(), 0);
+        set_disk(&home, "OK");
+        home.told("BGREWRITEAOF");
+        home.wait_for_info("aof_last_bgrewrite_status:ok\r\n");
+        assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":2\r\n{OK}"), "{fault}");
+    }
+}
+
+#[test]
+fn what_is_acknowledged_by_a_slow_disk_is_in_files_that_count() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    let mut home = Home::new("stuck");
+    home.start(&options);
+    let mut clients = [Client::new(&home), Client::new(&home)];
+    set_disk(&home, "STUCK");
+    clients[0].send("RPUSH l 1");
+    home.wait_for("write", |home| (home.told("LLEN l") == format!(":1\r\n{OK}")).then_some(()));
+    // The file begins anew behind the back of whoever writes, and once more.
+    home.told("BGREWRITEAOF");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    clients[1].send("RPUSH l 2");
+    home.wait_for("write", |home| (home.told("LLEN l") == format!(":2\r\n{OK}")).then_some(()));
+    home.told("DEBUG POPULATE 5000\r\nCONFIG SET rdb-key-save-delay 10000\r\nBGREWRITEAOF");
+    home.wait_for("new file", |home| (home.left_over() == 1).then_some(()));
+    assert!(clients.iter_mut().all(Client::has_no_reply));
+    set_disk(&home, "OK");
+    assert_eq!((clients[0].reply().as_str(), clients[1].reply().as_str()), (":1\r\n", ":2\r\n"));
+    assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":2\r\n{OK}"));
+}
+
+#[test]
+fn a_folder_that_was_taken_away_is_made_again() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    for replacement in [None, Some("a folder"), Some("a file")] {
+        let mut home = Home::new("folder");
+        home.start(&options);
+        assert_eq!(home.told("RPUSH l 1"), format!(":1\r\n{OK}"));
+        let folder = home.path.join("appendonlydir");
+        std::fs::rename(&folder, home.path.join("elsewhere")).unwrap();
+        match replacement {
+            None => {}
+            Some("a folder") => std::fs::create_dir(&folder).unwrap(),
+            Some(_) => {
+                std::fs::write(&folder, "").unwrap();
+                home.told("BGREWRITEAOF");
+                home.wait_for_info("aof_last_bgrewrite_status:err\r\n");
+                std::fs::remove_file(&folder).unwrap();
+            }
+        }
+        home.told("RPUSH l 2\r\nBGREWRITEAOF");
+        home.wait_for_info("aof_rewrites:1\r\n");
+        assert_eq!(home.told("RPUSH l 3"), format!(":3\r\n{OK}"));
+        assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":3\r\n{OK}"), "{replacement:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_that_fails_refuses_writes_until_one_is_written() {
+    let mut home = Home::new("fails-save");
+    let folder = home.path.join("data");
+    std::fs::create_dir(&folder).unwrap();
+    home.start(&["--save", "3600 1000000", "--enable-protected-configs", "local"]);
+    assert_eq!(home.told(&format!("CONFIG SET dir {}", folder.display())), format!("{OK}{OK}"));
+    for fault in ["FULL", "BROKEN", "FORGETFUL", "folder"] {
+        match fault {
+            "folder" => std::fs::remove_dir_all(&folder).unwrap(),
+            fault => set_disk(&home, fault),
+        }
+        assert_eq!(home.told("SET a 1\r\nBGSAVE"), format!("{OK}+Background saving started\r\n{OK}"));
+        home.wait_for_info("rdb_last_bgsave_status:err\r\n");
+        assert_eq!(home.told("SAVE"), format!("-ERR\r\n{OK}"));
+        let told = home.told("SET a 2\r\nGET a");
+        assert!(told.starts_with("-MISCONF ") && told.ends_with(&format!("$1\r\n1\r\n{OK}")), "{told}");
+        match fault {
+            "folder" => std::fs::create_dir(&folder).unwrap(),
+            _ => set_disk(&home, "OK"),
+        }
+        assert!(std::fs::read_dir(&folder).unwrap().all(|entry| entry.unwrap().file_name() == "dump.rdb"));
+        home.told("BGSAVE");
+        home.wait_for_info("rdb_last_bgsave_status:ok\r\n");
+        assert_eq!(home.told("SET a 2"), format!("{OK}{OK}"));
+    }
+}
