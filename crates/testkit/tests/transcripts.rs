@@ -156,15 +156,34 @@ fn what_one_worker_wrote_the_others_read_as_the_transcripts_say() {
 struct Reloaded {
     /// What has it do so.
     word: &'static str,
+    /// The append-only file begins anew before that, if there was a change.
+    begins_anew: bool,
     served: Served,
     side: RespClient,
     changes: i64,
 }
 
+impl Reloaded {
+    fn begin_anew(&mut self) {
+        self.side.call(&["BGREWRITEAOF"]).expect("it answers");
+        loop {
+            let info = self.side.call(&["INFO", "persistence"]).expect("it answers");
+            let Value::Blob(_, text) = info else { panic!("INFO answers {info:?}") };
+            if String::from_utf8_lossy(&text).contains("aof_rewrite_in_progress:0") {
+                return;
+            }
+        }
+    }
+}
+
 impl Peer for Reloaded {
     fn call(&mut self, connection: &str, protocol: Protocol, request: &[Vec<u8>]) -> Value {
         // What the file holds counts as saved.
-        self.changes += self.served.changes();
+        let changes = self.served.changes();
+        self.changes += changes;
+        if self.begins_anew && changes > 0 {
+            self.begin_anew();
+        }
         let reloaded = self.side.call(&["DEBUG", self.word]).expect("it answers");
         assert_eq!(reloaded, Value::Line(b'+', b"OK".to_vec()));
         self.served.call(connection, protocol, request)
@@ -205,6 +224,17 @@ const NOT_IN_A_FILE: [&str; 2] = [": OBJECT ENCODING ", ": OBJECT IDLETIME "];
 /// appended, in Redis either. And what a consumer has not done is not appended: when it was last seen.
 const NOT_A_CHANGE: [&str; 2] = [": STRLEN fail", ": XINFO CONSUMERS "];
 
+/// Commands cannot make an entry of a stream pending that was deleted (XCLAIM leaves it out), in Redis either.
+/// These transcripts have such.
+const NOT_IN_COMMANDS: [&str; 6] = [
+    "stream/lag.txt",
+    "stream/xautoclaim.txt",
+    "stream/xclaim.txt",
+    "stream/xdelex.txt",
+    "stream/xinfo.txt",
+    "stream/xreadgroup.txt",
+];
+
 #[test]
 fn data_that_is_saved_and_loaded_before_every_request_holds_the_transcripts() {
     replay_reloaded("RELOAD", Appending::default(), &NOT_IN_A_FILE);
@@ -217,18 +247,27 @@ fn data_that_is_loaded_from_what_was_appended_before_every_request_holds_the_tra
     replay_reloaded("LOADAOF", append, &not_in_it);
 }
 
+#[test]
+fn data_that_is_loaded_from_commands_that_make_it_before_every_request_holds_the_transcripts() {
+    let sync = AppendSync::No;
+    let append = Appending { is_wanted: true, sync, begins_with_dump: false, ..Appending::default() };
+    let not_in_it = [&NOT_IN_A_FILE[..], &NOT_IN_COMMANDS].concat();
+    replay_reloaded("LOADAOF", append, &not_in_it);
+}
+
 fn replay_reloaded(word: &'static str, append: Appending, not_in_it: &[&str]) {
     let is_in_a_file = |told: &String| !not_in_it.iter().any(|request| told.contains(request));
     let mut failures = Vec::new();
     for script in scripts().iter().filter(|script| is_of_types(script)) {
-        let folder = Folder::new(word);
+        let folder = Folder::new(&format!("{word}-{}", append.begins_with_dump));
         let config =
             Config { shard_bits: 2, worker_threads: 2, append: append.clone(), ..InProcess::config() };
         let server = InProcess::start(Config { dir: folder.0.clone(), ..config });
         let peer = server.peer().expect("it listens");
         let served = Served { peer, connection_count: 1, turn: 0, _server: server };
         let side = served._server.client().expect("it listens");
-        let mut peer = Reloaded { word, served, side, changes: 0 };
+        let begins_anew = !append.begins_with_dump;
+        let mut peer = Reloaded { word, begins_anew, served, side, changes: 0 };
         let mismatches = script.transcript.replay(&mut peer, Protocol::Resp2);
         let told = mismatches.iter().map(|mismatch| format!("{} {mismatch}", script.name));
         failures.extend(told.filter(is_in_a_file));

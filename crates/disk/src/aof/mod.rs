@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! appendonlydir/appendonly.aof.manifest        the list
-//!               appendonly.aof.3.base.rdb      all data at one moment, as a dump file
+//!               appendonly.aof.3.base.rdb      all data at one moment, as a dump file (or, where the name ends
+//!                                              with .aof, as commands)
 //!               appendonly.aof.3.incr.aof      what was written since, as commands
 //!               appendonly.aof.4.incr.aof      and so on: these are read one after the other
 //! ```
@@ -13,8 +14,10 @@
 //! | file | what it does |
 //! |---|---|
 //! | `manifest.rs` | the manifest, read and written |
+//! | `base.rs` | all data at one moment, written as commands |
 //! | `commands.rs` | a file of commands, read |
 //! | `increment.rs` | the end of a file of commands, written |
+pub mod base;
 pub mod commands;
 pub mod increment;
 pub mod manifest;

@@ -49,6 +49,9 @@ mod version;
 mod write;
 
 pub use crate::source::Broken;
+pub(crate) use save_file::Disk;
+pub(crate) use write::Sink;
+
 pub use load_file::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece};
 pub use payload::{PayloadError, check, dump, restore, seal};
 pub use save::Form;

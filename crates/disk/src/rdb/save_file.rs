@@ -68,25 +68,19 @@ pub fn save_file(
         true => form.form.version.max(VERSION_TIMED_FIELDS),
         false => form.form.version,
     };
-    let mut disk = Disk {
-        output,
-        sum: form.has_checksum.then(Sum::new),
-        written: 0,
-        synced: 0,
-        syncs: form.syncs,
-        error: None,
-    };
+    let mut disk = Disk::new(output, form.syncs);
+    disk.sum = form.has_checksum.then(Sum::new);
     let mut gathered = Vec::new();
     let mut writer = Writer::into_sink(&mut gathered, &mut disk, Form { version, ..form.form });
     save_head(&mut writer, about, version);
     let done = frozen.into_dbs().try_for_each(|db| save_db(&mut writer, db, settings, go_on));
     writer.bytes(&[mark::END]);
     writer.drain();
-    disk.finish(done)
+    disk.finish_with_sum(done)
 }
 
 /// What is written to, and what is known of it.
-struct Disk<'o> {
+pub(crate) struct Disk<'o> {
     output: &'o mut dyn Output,
     sum: Option<Sum>,
     written: u64,
@@ -108,7 +102,12 @@ impl Sink for Disk<'_> {
     }
 }
 
-impl Disk<'_> {
+impl<'o> Disk<'o> {
+    /// Writes to this, and syncs it every few megabytes if `syncs`.
+    pub(crate) fn new(output: &'o mut dyn Output, syncs: bool) -> Disk<'o> {
+        Disk { output, sum: None, written: 0, synced: 0, syncs, error: None }
+    }
+
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.output.write_all(bytes)?;
         self.written += bytes.len() as u64;
@@ -122,15 +121,22 @@ impl Disk<'_> {
         Ok(())
     }
 
-    fn finish(mut self, done: ControlFlow<()>) -> Result<u64, SaveError> {
+    fn finish_with_sum(mut self, done: ControlFlow<()>) -> Result<u64, SaveError> {
+        let sum = self.sum.take().map_or(0, |sum| sum.value());
+        if done.is_continue() {
+            let _ = self.take(&sum.to_le_bytes());
+        }
+        self.finish(done)
+    }
+
+    /// All is written, if it was `done`: waits until it is on the disk. Returns how many bytes there are.
+    pub(crate) fn finish(self, done: ControlFlow<()>) -> Result<u64, SaveError> {
         if let Some(error) = self.error {
             return Err(SaveError::Io(error));
         }
         if done.is_break() {
             return Err(SaveError::GivenUp);
         }
-        let sum = self.sum.take().map_or(0, |sum| sum.value());
-        self.write(&sum.to_le_bytes()).map_err(SaveError::Io)?;
         self.output.flush().and_then(|()| self.output.sync()).map_err(SaveError::Io)?;
         Ok(self.written)
     }

@@ -9,7 +9,7 @@ use crate::home::Home;
 use base::random::Random;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use testkit::redis_server::skip_without;
@@ -271,4 +271,120 @@ fn redis_server_loads_our_files_and_we_load_those_of_redis_server() {
     assert!(peer.wait().unwrap().success());
     home.start(&options);
     assert_eq!(home.told("DEBUG DIGEST"), theirs, "we have what it had: {}", home.log());
+}
+
+/// A redis-server that goes on with the append-only file in this folder.
+struct RedisServer<'h> {
+    home: &'h Home,
+    child: Child,
+}
+
+impl RedisServer<'_> {
+    fn start<'h>(program: &str, home: &'h Home, options: &[&str]) -> Option<RedisServer<'h>> {
+        let mut command = Command::new(program);
+        command.current_dir(&home.path).stdout(Stdio::null()).args(options);
+        command.args(["--port", "0", "--unixsocket", "peer", "--enable-debug-command", "local"]);
+        let server = RedisServer { home, child: command.spawn().ok()? };
+        home.wait_for("peer", |_| {
+            server.ask("INFO persistence").filter(|info| info.contains("\r\nloading:0"))
+        });
+        Some(server)
+    }
+
+    fn ask(&self, lines: &str) -> Option<String> {
+        let mut stream = UnixStream::connect(self.home.path.join("peer")).ok()?;
+        stream.write_all(format!("{lines}\r\nQUIT\r\n").as_bytes()).ok()?;
+        std::io::read_to_string(stream).ok()
+    }
+
+    fn told(&self, lines: &str) -> String {
+        self.ask(lines).unwrap()
+    }
+
+    fn rewrite(&self) {
+        self.told("BGREWRITEAOF");
+        self.home.wait_for("rewrite", |_| {
+            let info = self.told("INFO persistence");
+            let is_done =
+                info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0");
+            is_done.then_some(())
+        });
+    }
+
+    fn stop(mut self) {
+        self.ask("SHUTDOWN");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for RedisServer<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a base of commands has to make.
+const GROUPS: &str = "XGROUP CREATE read g 0 MKSTREAM\r\nXADD read 5-5 a b\r\nXADD read 6-6 a b\r\n\
+    XREADGROUP GROUP g reader COUNT 1 STREAMS read >\r\nXGROUP CREATECONSUMER read g idle\r\n\
+    XGROUP CREATE empty g $ MKSTREAM\r\nSET late v PXAT 33000000000000\r\nZADD z -inf a inf b 2.5 c\r\n\
+    SELECT 3\r\nSET other 1\r\nSELECT 0";
+/// And where the peer is of the version whose digests and commands ours are.
+const OF_8: &str =
+    "HSET timed a 1 b 2 c 3\r\nHPEXPIREAT timed 33000000000000 FIELDS 2 a b\r\nZADD z 1e300 d 0.1 e";
+const LIBRARY: &str =
+    "FUNCTION LOAD \"#!lua name=lib\\nredis.register_function('f', function() return 1 end)\"";
+const LOOK: &str = "DEBUG DIGEST\r\nXPENDING read g\r\nXPENDING empty g\r\nPEXPIRETIME late";
+
+#[test]
+fn a_file_of_commands_alone_goes_from_server_to_server_and_back() {
+    let unpacked = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers/redis-8.0.2/redis-server");
+    for program in ["redis-server", unpacked] {
+        let mut home = Home::new("commands");
+        if Command::new(program).arg("--version").output().is_err() {
+            // Not every machine has the unpacked one, and none must.
+            if program != unpacked {
+                skip_without(program);
+            }
+            continue;
+        }
+        let mut random = Random::new(11);
+        let options = ["--save", "", "--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
+        home.start(&options);
+        home.told(&mixed(&mut random, 3000));
+        home.told(GROUPS);
+        if program == unpacked {
+            home.told(OF_8);
+        }
+        home.told("BGREWRITEAOF");
+        home.wait_for_info("aof_rewrites:1\r\n");
+        assert!(home.path.join("appendonlydir/appendonly.aof.1.base.aof").exists());
+        let ours = home.told(LOOK);
+        home.ask("SHUTDOWN\r\n");
+        assert_eq!(home.end(), Some(0));
+
+        let peer = RedisServer::start(program, &home, &options).unwrap();
+        assert_eq!(peer.told(LOOK), ours, "it has what we had");
+        peer.told(&format!("{LIBRARY}\r\n{}", mixed(&mut random, 3000)));
+        peer.rewrite();
+        peer.told(&mixed(&mut random, 100));
+        let theirs = peer.told(LOOK);
+        peer.stop();
+
+        home.start(&options);
+        assert_eq!(home.told(LOOK), theirs, "we have what it had: {}", home.log());
+        home.told("BGREWRITEAOF");
+        home.wait_for_info("aof_rewrites:1\r\n");
+        home.signal("-KILL");
+        home.end();
+        home.start(&options);
+        assert_eq!(home.told(LOOK), theirs, "{}", home.log());
+        home.ask("SHUTDOWN\r\n");
+        home.end();
+
+        let peer = RedisServer::start(program, &home, &options).unwrap();
+        assert_eq!(peer.told(LOOK), theirs);
+        assert!(peer.told("FUNCTION LIST").contains("library_name"), "libraries are kept");
+        peer.stop();
+    }
 }

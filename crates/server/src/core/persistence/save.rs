@@ -9,6 +9,7 @@ use crate::state::config::{Config, SavePoint, reason};
 use crate::state::faults::Faults;
 use crate::state::persistence::{Delay, Save, UNSAVED};
 use base::Millis;
+use disk::aof::base::{BaseForm, save_commands};
 use disk::rdb::{About, FileForm, Form, Output, SaveError, save_file};
 use std::fs::File;
 use std::io::{self, Write};
@@ -52,6 +53,14 @@ pub(super) struct Target {
     pub(super) place: &'static str,
     /// Whether it is synced every few megabytes.
     pub(super) syncs: bool,
+    pub(super) content: Content,
+}
+
+/// In which form the data is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Dump,
+    Commands,
 }
 
 /// Freezes the data, for a file of its own or as the base of an append-only file. The caller holds all gates.
@@ -250,6 +259,7 @@ fn write(server: &Server, image: Image, save: &Save) -> Result<u64, ()> {
         path: image.config.dir.join(&image.config.snapshots.file_name),
         place: "a temp RDB file (in server root dir",
         syncs: image.config.snapshots.syncs,
+        content: Content::Dump,
     };
     match write_file(image, save, &target) {
         Ok(_) => {
@@ -308,18 +318,27 @@ pub(super) fn write_file(image: Image, save: &Save, target: &Target) -> Result<u
         let why = reason(&error);
         Some(format!("Failed opening {} {place}) for saving: {why}", target.place))
     })?;
-    let form = FileForm {
-        form: Form { version: settings.version, compresses: config.store.rdb_compresses },
-        has_checksum: settings.has_checksum,
-        syncs: target.syncs,
-    };
     let delay = Delay::new(settings.save_delay);
     let mut go_on = || {
         delay.pass();
         save.note_key()
     };
     let mut output = Wanted { file: &mut new.file, save, faults: &faults };
-    let written = save_file(frozen, &mut output, (&about, &config.store, form), &mut go_on);
+    let written = match target.content {
+        Content::Dump => {
+            let form = FileForm {
+                form: Form { version: settings.version, compresses: config.store.rdb_compresses },
+                has_checksum: settings.has_checksum,
+                syncs: target.syncs,
+            };
+            save_file(frozen, &mut output, (&about, &config.store, form), &mut go_on)
+        }
+        Content::Commands => {
+            let time = config.append.has_times.then_some(save.began.0 / 1000);
+            let form = BaseForm { functions: &about.functions, time, syncs: target.syncs };
+            save_commands(frozen, &mut output, form, &mut go_on)
+        }
+    };
     let bytes = match written {
         _ if save.is_given_up() => return Err(None),
         Ok(bytes) => bytes,

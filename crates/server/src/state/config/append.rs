@@ -22,6 +22,8 @@ pub struct Appending {
     pub may_be_truncated: bool,
     /// `aof-timestamp-enabled`
     pub has_times: bool,
+    /// `aof-use-rdb-preamble`: the base is a dump file, otherwise commands.
+    pub begins_with_dump: bool,
     /// `aof-rewrite-incremental-fsync`
     pub syncs_rewrites: bool,
 }
@@ -49,6 +51,7 @@ impl Default for Appending {
             rewrite_bytes_min: 64 << 20,
             may_be_truncated: true,
             has_times: false,
+            begins_with_dump: true,
             syncs_rewrites: true,
         }
     }

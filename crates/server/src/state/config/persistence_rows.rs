@@ -215,6 +215,14 @@ pub(super) const APPEND_ONLY: &[Setting] = &[
         "Turn it on where a mistake shall be undone by going back to a time.",
     ),
     row(
+        "aof-use-rdb-preamble",
+        Anytime,
+        field!(bool append.begins_with_dump),
+        "Begin the file with a dump file. Otherwise it begins with commands that make all data, which takes more room \
+         and longer to load.",
+        "Turn it off where a program reads the file that knows commands only.",
+    ),
+    row(
         "aof-rewrite-incremental-fsync",
         Anytime,
         field!(bool append.syncs_rewrites),

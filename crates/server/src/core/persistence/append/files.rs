@@ -87,7 +87,8 @@ pub(super) fn os(name: &[u8]) -> &OsStr {
 /// The next base.
 pub(super) fn next_base(config: &Config, manifest: &Manifest) -> Part {
     let number = manifest.base.as_ref().map_or(0, |base| base.number) + 1;
-    Part { name: name(config, &format!(".{number}.base.rdb")), number }
+    let form = if config.append.begins_with_dump { "rdb" } else { "aof" };
+    Part { name: name(config, &format!(".{number}.base.{form}")), number }
 }
 
 /// The next increment.

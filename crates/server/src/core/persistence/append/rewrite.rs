@@ -10,7 +10,7 @@
 //! ```
 //!
 //! One thread does this, one thing after the other. It starts with the first that is asked for.
-use super::super::save::{Target, freeze, write_file};
+use super::super::save::{Content, Target, freeze, write_file};
 use super::files::{
     claim_at, create_increment, folder, is_at, manifest_path, next_base, next_increment, os, read_manifest,
     remove, shown, write_manifest,
@@ -150,6 +150,10 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
         path: folder.join(os(&base.name)),
         place: "the new AOF base (in",
         syncs: config.append.syncs_rewrites,
+        content: match config.append.begins_with_dump {
+            true => Content::Dump,
+            false => Content::Commands,
+        },
     };
     let is_begun = is_appended && !is_on;
     let bytes = match write_file(image, &save, &target) {

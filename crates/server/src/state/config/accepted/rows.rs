@@ -39,8 +39,6 @@ pub(in crate::state::config) const GROUPS: &[Group] = &[
 ];
 
 const DISK: &[Setting] = &[
-    row("aof-use-rdb-preamble", Anytime, Bool, "yes")
-        .but("yes", "an append-only file always begins with a dump file"),
     row("rdb-del-sync-files", Anytime, Bool, "no"),
     row("sanitize-dump-payload", Anytime, Word(&["no", "yes", "clients"]), "no"),
 ];
