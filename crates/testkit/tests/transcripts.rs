@@ -251,7 +251,7 @@ fn data_that_is_loaded_from_what_was_appended_before_every_request_holds_the_tra
 fn data_that_is_loaded_from_commands_that_make_it_before_every_request_holds_the_transcripts() {
     let sync = AppendSync::No;
     let append = Appending { is_wanted: true, sync, begins_with_dump: false, ..Appending::default() };
-    let not_in_it = [&NOT_IN_A_FILE[..], &NOT_IN_COMMANDS].concat();
+    let not_in_it = [&NOT_IN_A_FILE[..], &NOT_A_CHANGE, &NOT_IN_COMMANDS].concat();
     replay_reloaded("LOADAOF", append, &not_in_it);
 }
 
