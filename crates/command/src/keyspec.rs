@@ -85,6 +85,9 @@ pub struct KeySpec {
     pub notes: &'static str,
     /// What a request does with them, where its arguments decide.
     pub access_by: Option<fn(&Args<'_>) -> Access>,
+    /// A rule that finds the keys in the place of what clients are told, where that is not exact. It belongs
+    /// to commands with `MOVABLEKEYS`.
+    pub rule: Option<fn(&Args<'_>, &mut Vec<u32>)>,
 }
 
 impl KeySpec {
@@ -95,6 +98,7 @@ impl KeySpec {
         access: Access::RO,
         notes: "",
         access_by: None,
+        rule: None,
     };
     /// One key at `index`.
     pub const fn one(index: usize, access: Access) -> KeySpec {
@@ -141,6 +145,9 @@ impl KeySpec {
     /// Appends the positions of the keys that `args` holds. Positions beyond the arguments, and counts that
     /// are no numbers, give none: the command itself reports those.
     pub fn extract(&self, args: &Args<'_>, positions: &mut Vec<u32>) {
+        if let Some(rule) = self.rule {
+            return rule(args, positions);
+        }
         if let (Begin::Keyword { .. }, Find::Range { limit: 2, .. }) = (self.begin, self.find) {
             return extract_streams(args, positions);
         }

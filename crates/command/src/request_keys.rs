@@ -34,6 +34,9 @@ impl FixedKeys {
         let mut specs = keys.iter().filter(|spec| spec.is_of_keys());
         let Some(first) = specs.next() else { return FixedKeys::None };
         let Begin::Index(index) = first.begin else { return FixedKeys::Many };
+        if first.rule.is_some() {
+            return FixedKeys::Many;
+        }
         let is_there = index < arity.fewest();
         let is_fixed = is_there && specs.next().is_none() && !flags.has(Flags::MOVABLEKEYS);
         match first.find {
@@ -111,9 +114,11 @@ pub fn key_uses(keys: &[KeySpec], args: &Args<'_>) -> KeyUses {
     for spec in keys.iter().filter(|spec| spec.is_of_keys()) {
         positions.clear();
         spec.extract(args, &mut positions);
-        uses.lacks_some |= positions.is_empty() && matches!(spec.begin, Begin::Index(_));
+        let must_be_there = matches!(spec.begin, Begin::Index(_)) && spec.rule.is_none();
+        uses.lacks_some |= positions.is_empty() && must_be_there;
         let access = spec.access_in(args);
         uses.found.extend(positions.iter().map(|position| KeyUse { position: *position, access }));
     }
+    uses.lacks_some |= uses.found.is_empty() && keys.iter().any(|spec| spec.rule.is_some());
     uses
 }

@@ -24,6 +24,7 @@ use crate::state::journal::Journal;
 use crate::state::lending::Lending;
 use crate::state::listening::{self, Listening};
 use crate::state::memory_pressure::MemoryPressure;
+use crate::state::moving::Moving;
 use crate::state::pause::Pause;
 use crate::state::persistence::{LOADING, Persistence};
 use crate::state::pubsub::PubSub;
@@ -368,6 +369,7 @@ fn share(
         journal,
         lending: Lending::new(mailboxes.len() + 1),
         scripts: Default::default(),
+        moving: Moving::default(),
         command_log: Default::default(),
         latency: Default::default(),
         monitors: Default::default(),

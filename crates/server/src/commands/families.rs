@@ -14,6 +14,7 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     super::latency::COMMANDS,
     super::lolwut::COMMANDS,
     super::memory::COMMANDS,
+    super::migrate::COMMANDS,
     super::module::COMMANDS,
     super::monitor::COMMANDS,
     super::multi::COMMANDS,

@@ -23,6 +23,7 @@ pub(crate) mod info;
 mod latency;
 mod lolwut;
 mod memory;
+mod migrate;
 mod module;
 pub(crate) mod monitor;
 pub(crate) mod multi;

@@ -1,6 +1,7 @@
 //! What a command on the server is given (`ServerCall`), how it may run beside others (`ServerRun`), and the
 //! row that describes it (`ServerCommand`). Commands on data see less than this: the keys that are locked for
 //! them, through `command::Call`.
+use crate::core::lent::Errand;
 use crate::core::server::Server;
 use crate::core::session::Session;
 use base::Millis;
@@ -23,6 +24,10 @@ pub(crate) struct ServerCall<'c> {
     pub(crate) request_bytes: usize,
     /// The wall clock in microseconds, where it stands still: within a script.
     pub(crate) stopped_us: Option<i64>,
+    /// Where a command leaves what another thread is to do, with [`After::Elsewhere`]; None where none can.
+    ///
+    /// [`After::Elsewhere`]: crate::core::session::After::Elsewhere
+    pub(crate) errand: Option<&'c mut Option<Errand>>,
 }
 
 /// How a server command runs beside the commands on other workers. Pick the first that is right: the further

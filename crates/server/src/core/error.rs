@@ -501,6 +501,28 @@ pub(crate) fn disk_argument() -> Error {
     Error::custom("ERR DISK takes OK, FULL, BROKEN, FORGETFUL or STUCK")
 }
 
+/// MIGRATE: what it was doing when the other server could not be spoken to.
+pub(crate) fn migration_failed(step: &str) -> Error {
+    Error::custom(format!("IOERR error or timeout {step}"))
+}
+
+pub(crate) fn migration_refused(text: &str) -> Error {
+    Error::custom(format!("ERR Target instance replied with error: {text}"))
+}
+
+/// Not of Redis, where nothing runs meanwhile.
+pub(crate) fn migration_overtaken() -> Error {
+    Error::custom("IOERR a key was changed while it was sent: it is here and in the target instance")
+}
+
+pub(crate) fn migration_in_transaction() -> Error {
+    Error::custom("ERR MIGRATE is not allowed in transactions")
+}
+
+pub(crate) fn migration_names_two() -> Error {
+    Error::custom("ERR When using MIGRATE KEYS option, the key argument must be set to the empty string")
+}
+
 pub(crate) fn no_thread(error: &std::io::Error) -> Error {
     Error::custom(format!("ERR no thread: {error}"))
 }

@@ -37,6 +37,8 @@ pub(crate) type Work = Box<dyn FnOnce(Turn<'_>) -> Done + Send>;
 pub(crate) enum Task {
     /// To any thread, which does this.
     Work(Work),
+    /// To a thread of its own, which does this, because it may wait for others.
+    Waits(Work, OwnThread),
     /// To the thread of scripts, which runs the request (`worker/script_thread.rs`).
     Script,
 }
@@ -59,11 +61,20 @@ impl KeptRequest {
     /// A copy of these arguments.
     pub(crate) fn of(args: &Args<'_>) -> KeptRequest {
         let mut kept = KeptRequest::default();
-        for arg in args.iter_from(0) {
-            kept.spans.push(Span { start: kept.text.len(), len: arg.len() });
-            kept.text.extend_from_slice(arg);
-        }
+        args.iter_from(0).for_each(|arg| kept.push(arg));
         kept
+    }
+
+    /// A request of these words.
+    pub(crate) fn of_words<'w>(words: impl Iterator<Item = &'w [u8]>) -> KeptRequest {
+        let mut kept = KeptRequest::default();
+        words.for_each(|word| kept.push(word));
+        kept
+    }
+
+    fn push(&mut self, word: &[u8]) {
+        self.spans.push(Span { start: self.text.len(), len: word.len() });
+        self.text.extend_from_slice(word);
     }
 
     pub(crate) fn args(&self) -> Args<'_> {
@@ -106,6 +117,16 @@ impl Lent {
     /// Whether it goes to the thread of scripts.
     pub(crate) fn is_for_scripts(&self) -> bool {
         matches!(self.task, Some(Task::Script))
+    }
+
+    /// The thread that is its own.
+    fn take_thread(&mut self) -> Option<OwnThread> {
+        let (task, thread) = match self.task.take()? {
+            Task::Waits(work, thread) => (Task::Work(work), Some(thread)),
+            task => (task, None),
+        };
+        self.task = Some(task);
+        thread
     }
 
     fn carry_out(&mut self, server: &Server, meter: Meter) {
@@ -156,11 +177,16 @@ impl Returned {
 
 /// Gives a session to a thread. It comes back through the channel of its worker, which is told by a message.
 pub(crate) fn lend(server: &Server, mut lent: Box<Lent>, returned: &Returned, meter: Meter) {
+    let thread = lent.take_thread();
     let (owner, back) = (server.shared(), returned.way_back());
     let job: Job = Box::new(move || {
         lent.carry_out(&owner, meter);
         back.give(&owner, lent);
     });
+    if let Some(OwnThread(jobs)) = thread {
+        // It waits for just that.
+        return drop(jobs.send(job));
+    }
     if server.lending.put(job) == Threads::Enough {
         return;
     }
@@ -174,6 +200,23 @@ pub(crate) fn lend(server: &Server, mut lent: Box<Lent>, returned: &Returned, me
         if let Some(job) = server.lending.not_started() {
             job();
         }
+    }
+}
+
+/// A thread for one thing that may wait for others, and must not keep requests that only take long from
+/// theirs. It is started before there is anything to do, because then it can still be refused.
+pub(crate) struct OwnThread(Sender<Job>);
+
+impl OwnThread {
+    pub(crate) fn start(server: &Server) -> std::io::Result<OwnThread> {
+        let (sender, jobs) = channel::<Job>();
+        let owner = server.shared();
+        let work = move || {
+            let _ender = Ender(&owner);
+            jobs.into_iter().take(1).for_each(|job| job());
+        };
+        Builder::new().name("sardine-waits".into()).spawn(work)?;
+        Ok(OwnThread(sender))
     }
 }
 

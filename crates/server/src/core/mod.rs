@@ -28,6 +28,7 @@ pub(crate) mod key_events;
 pub(crate) mod lent;
 pub(crate) mod mailbox;
 pub(crate) mod memory_limit;
+pub(crate) mod migrate;
 pub(crate) mod modes;
 pub(crate) mod monitors;
 pub(crate) mod notify;

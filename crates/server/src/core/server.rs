@@ -27,6 +27,7 @@ use crate::state::lending::{Job, Lending};
 use crate::state::listening::Listening;
 use crate::state::log::{Log, Seldom};
 use crate::state::memory_pressure::MemoryPressure;
+use crate::state::moving::Moving;
 use crate::state::pause::Pause;
 use crate::state::persistence::{Persistence, UNSAVED};
 use crate::state::pubsub::PubSub;
@@ -74,6 +75,8 @@ pub(crate) struct Server {
     /// Takes requests that take long, with their sessions.
     pub(crate) lending: Lending<Job>,
     pub(crate) scripts: Scripts,
+    /// Keys that MIGRATE is sending.
+    pub(crate) moving: Moving,
     /// Takes what is to be freed, and work on memory that is not urgent.
     pub(crate) background: Background,
     pub(crate) stats: Stats,

@@ -14,7 +14,7 @@
 //! * Who listens to which channel: `pubsub`; who watches which key: `watched`.
 //! * The `journal`: what writes have come to, and who reads it.
 //! * The texts of `scripts`, and the script that runs for long.
-//! * What workers lend to other threads: `lending`.
+//! * What workers lend to other threads: `lending`. Keys on their way to another server: `moving`.
 //! * The `replication` id, the `restless` mode of tests, and the `faults` of a disk that they ask for.
 /// The version of Redis whose behaviour clients can count on: they choose what to send by it.
 pub(crate) const REDIS_VERSION: &str = "8.0.2";
@@ -36,6 +36,7 @@ pub(crate) mod lending;
 pub(crate) mod listening;
 pub(crate) mod log;
 pub(crate) mod memory_pressure;
+pub(crate) mod moving;
 pub(crate) mod pause;
 pub(crate) mod persistence;
 pub(crate) mod pubsub;

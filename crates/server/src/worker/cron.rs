@@ -86,6 +86,7 @@ impl Worker<'_> {
             }
             save_if_due(self.server, self.executor.config(), self.executor.now());
             append::rewrite_if_due(self.server, self.executor.config());
+            self.server.moving.close_idle(self.server.clock.steady_up());
             self.executor.tend_uses();
             if self.executor.config().maxmemory_bytes > 0 {
                 self.server.pressure.note_holes();

@@ -36,10 +36,15 @@ impl Worker<'_> {
         let Lent { session, request, mut reply, is_mute, done, ticks, .. } = lent;
         let id = session.conn;
         self.executor.note_return(&session, ticks, &done);
-        let Some(connection) = self.table.at(id) else {
+        if self.table.at(id).is_none() {
             self.take_back_disconnected(session);
             return self.discard(reply);
-        };
+        }
+        if self.server.append.holds_replies() {
+            // What it has changed there, as what it would have changed here.
+            self.hold(id, session.records_end);
+        }
+        let connection = self.table.at(id).expect("it was there just now");
         connection.session.take_back(session);
         connection.protocol = reply.protocol;
         let (Flow::Lent, Some(unfinished)) = (connection.flow, connection.unfinished.as_deref_mut()) else {

@@ -16,15 +16,19 @@
 //! that needs the whole keyspace for itself lets it go, takes all gates, and comes back (`state/gate.rs`).
 //! Checks that only a session in some mode needs are in `admission`.
 mod admission;
+mod alone;
 mod elsewhere;
 mod enter;
 mod exec;
 mod memory;
+mod moving;
 mod record;
 mod remember;
 pub(crate) mod replay;
 mod script;
 mod serve;
+
+pub(crate) use alone::run_alone;
 
 use super::cross_protocol;
 use super::too_long::is_too_long;
@@ -34,6 +38,7 @@ use crate::core::error;
 use crate::core::lent::Errand;
 use crate::core::mailbox::{Mailbox, Mailboxes};
 use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
+use crate::core::modes::Modes;
 use crate::core::monitors::Feed;
 use crate::core::output_bound::OutputBound;
 use crate::core::permission;
@@ -411,7 +416,8 @@ impl<'s> Executor<'s> {
             || is_congested
             || is_refusing
             || is_journal_behind
-            || self.is_shut_out;
+            || self.is_shut_out
+            || self.server.moving.is_any();
     }
 
     /// How many ticks have passed since the last call of this function or of `start_turn`.
@@ -524,6 +530,9 @@ impl<'s> Executor<'s> {
             return Err(Hindrance::Overload);
         }
         if self.must_wait_for_readers(session, row, is_exec) {
+            return Err(Hindrance::Overload);
+        }
+        if self.server.moving.is_any() && self.names_moving(session, row, (request, is_exec)) {
             return Err(Hindrance::Overload);
         }
         if !self.memory_limit.is_set() {
@@ -811,6 +820,8 @@ impl<'s> Executor<'s> {
         let (Moment { wall: now, steady }, request_bytes) = (self.now, self.request_bytes);
         let stopped_us = self.stopped_us;
         self.note_records(session);
+        let may_lend = !self.keeps_sessions && !session.modes.has(Modes::EXECUTING);
+        let errand = may_lend.then_some(&mut self.errand);
         let done = run(&mut ServerCall {
             server: self.server,
             session,
@@ -820,6 +831,7 @@ impl<'s> Executor<'s> {
             steady,
             request_bytes,
             stopped_us,
+            errand,
         });
         if self.server.is_stopping() {
             session.after = After::Close;

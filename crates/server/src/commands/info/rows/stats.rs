@@ -114,12 +114,9 @@ pub(in super::super) const STATS: &[Metric] = &[
     }),
     zero(Kind::Gauge, "latest_fork_usec", "How long the last fork took.", NO_FORKS).unit(Unit::Microseconds),
     zero(Kind::Counter, "total_forks", "Forks.", NO_FORKS),
-    zero(
-        Kind::Gauge,
-        "migrate_cached_sockets",
-        "Connections that MIGRATE keeps.",
-        "There is no MIGRATE yet.",
-    ),
+    gauge("migrate_cached_sockets", "Connections that MIGRATE keeps.", |r| {
+        (r.server.moving.sockets() as u64).into()
+    }),
     zero(Kind::Gauge, "slave_expires_tracked_keys", "Keys with a time that a replica wrote.", NO_REPLICATION),
     counter("active_defrag_hits", "Blocks that defragmentation moved.", |r| {
         r.server.defrag.hits.load(Relaxed).into()

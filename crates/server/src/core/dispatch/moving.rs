@@ -1,0 +1,32 @@
+//! Requests that name a key which is on its way to another server (MIGRATE): they are tried again until it is
+//! there, or is not.
+use super::{Executor, Request};
+use crate::core::registry::Row;
+use crate::core::session::Session;
+use resp::Args;
+
+impl<'s> Executor<'s> {
+    /// Whether this request, or what EXEC would run, names such a key.
+    #[cold]
+    pub(super) fn names_moving(
+        &mut self,
+        session: &Session,
+        row: &Row,
+        (request, is_exec): (&Request<'s, '_>, bool),
+    ) -> bool {
+        if !is_exec {
+            return self.has_moving(session.db, row, &request.args);
+        }
+        let queued = session.queue.iter().flat_map(|queue| queue.iter());
+        queued.into_iter().any(|queued| {
+            let row = self.server.registry.row(queued.row);
+            self.has_moving(session.db, row, &queued.args)
+        })
+    }
+
+    fn has_moving(&mut self, db: u16, row: &Row, args: &Args<'_>) -> bool {
+        row.extract_keys(args, &mut self.positions);
+        let names = self.positions.iter().map(|position| args.at(*position as usize));
+        self.server.moving.has_any(db, names)
+    }
+}
