@@ -158,9 +158,12 @@ impl Migration {
         let (server, mut was_changed) = (&self.server, false);
         run_alone(server, session.record.worker, |alone| {
             if !self.copies && !server.is_stopping() {
+                let name_of = |index: &usize| self.keys[*index].name.as_slice();
+                let is_there = |name: &[u8]| server.keyspace.deadline_of(self.db, name).is_some();
+                was_changed =
+                    outcome.taken.iter().any(|index| is_changed(&index) && is_there(name_of(index)));
                 let gone = outcome.taken.iter().filter(|index| !is_changed(index));
-                let names: Vec<&[u8]> = gone.map(|index| self.keys[*index].name.as_slice()).collect();
-                was_changed = names.len() != outcome.taken.len();
+                let names: Vec<&[u8]> = gone.map(name_of).collect();
                 if !names.is_empty() {
                     let request = KeptRequest::of_words(std::iter::once(&b"DEL"[..]).chain(names));
                     session.records_end = alone.delete(self.db, &request.args()).max(session.records_end);
