@@ -79,6 +79,7 @@ impl Migration {
         for name in names.iter().copied() {
             let hash = keyspace.hash(name);
             let (mut view, key) = keyspace.lock_one_hashed(db, now, &config.store, name, hash);
+            view.count_lookups();
             let is_there = view.exists(&key) && !keys.iter().any(|moved| moved.name == name);
             let Some(value) = view.snapshot(&key).filter(|_| is_there) else { continue };
             let deadline = view.deadline(&key).unwrap_or(Deadline::Never);
