@@ -118,7 +118,9 @@ fn analyze_command() -> Command {
             "A live server is read with SCAN, OBJECT, MEMORY USAGE, PTTL and DUMP. What it holds is loaded into \
              this process, which takes as much memory as it then says; --sample takes less.",
         )
-        .arg(Arg::new("SOURCE").required(true).help("A dump file, or redis://[user:pass@]HOST[:PORT][/DB]"))
+        .arg(Arg::new("SOURCE").required(true).help(
+            "A dump file, an append-only file or its manifest, or redis://[user:pass@]HOST[:PORT][/DB]",
+        ))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
         .arg(
             Arg::new("html")

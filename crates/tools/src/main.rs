@@ -8,6 +8,7 @@ mod arguments;
 mod check;
 mod detach;
 mod dump_file;
+mod replay;
 mod scratch;
 mod tally;
 

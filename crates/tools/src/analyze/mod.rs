@@ -1,4 +1,5 @@
-//! `sardine analyze FILE|redis://HOST`: what data consists of, and what it would take in Sardine.
+//! `sardine analyze FILE|redis://HOST`: what data consists of, and what it would take in Sardine. The file may
+//! be a dump file, an append-only file of one part, or the manifest of one of several.
 //!
 //! The data is loaded into a keyspace as a server would hold it, and what that allocates is counted: the
 //! figure is measured, not estimated. So the tool takes as much memory as it says; `--sample` reads a part of
@@ -11,12 +12,16 @@ mod report;
 mod text;
 mod url;
 
-use crate::dump_file::{DumpFile, Round};
+use crate::check::{Sort, parts_of, sort_of};
+use crate::dump_file::{DumpFile, Facts, Round};
+use crate::replay::{BEFORE_ALL, Replay};
 use crate::scratch;
+use base::Millis;
 use report::{AtSource, Report};
 use server::Clock;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use store::{Keyspace, Settings};
 use url::Url;
 
 /// So much of a file is sorted at once, as when a server loads it.
@@ -71,16 +76,56 @@ fn read_file(path: &Path, options: &Options, report: &mut Report) -> Result<(), 
     let now = Clock::real().now();
     let keyspace = scratch::keyspace(options.shard_bits, options.databases);
     let before = pack::counted::thread_bytes();
-    let mut file = DumpFile::open(path)?;
-    while file.load_round(&keyspace, now, ROUND_BYTES).map_err(|error| error.to_string())? == Round::More {}
-    let settings = file.settings().clone();
-    let facts = file.into_facts();
+    let mut replay = Replay::new(&keyspace);
+    let facts = match sort_of(path).map_err(|error| error.to_string())? {
+        Sort::Manifest => {
+            let mut facts = Facts::default();
+            for part in parts_of(path)? {
+                let of_part = read_part(&part, &keyspace, BEFORE_ALL, &mut replay)?;
+                facts = if of_part.version > 0 { of_part } else { facts };
+            }
+            facts
+        }
+        Sort::Dump => read_part(path, &keyspace, now, &mut replay)?,
+        Sort::Commands => read_part(path, &keyspace, BEFORE_ALL, &mut replay)?,
+    };
+    let settings = Settings::default();
     report.sardine_bytes = (pack::counted::thread_bytes() - before).max(0) as u64;
     report.expired = facts.counts.expired;
     report.source_bytes = facts.text("used-mem").and_then(|bytes| bytes.parse().ok());
     let writer = [("redis", "redis-ver"), ("valkey", "valkey-ver")];
     let writer = writer.iter().find_map(|(name, field)| Some(format!("{name} {}", facts.text(field)?)));
-    report.writer = format!("{}, RDB version {}", writer.unwrap_or("unknown".into()), facts.version);
+    let writer = writer.unwrap_or("unknown".into());
+    report.writer = match (facts.version, replay.count) {
+        (0, commands) => format!("{commands} commands"),
+        (version, 0) => format!("{writer}, RDB version {version}"),
+        (version, commands) => format!("{writer}, RDB version {version}, and {commands} commands"),
+    };
     scratch::walk(&keyspace, &settings, now, &mut |found| report.add(found, now, AtSource::default()));
     Ok(())
+}
+
+/// Loads a dump file, with the commands behind it, or a file of commands. Keys of a dump file whose deadline
+/// has passed by `now` are left out. What a crash has left half is left out too, and said.
+fn read_part(
+    path: &Path,
+    keyspace: &Keyspace,
+    now: Millis,
+    replay: &mut Replay<'_>,
+) -> Result<Facts, String> {
+    let (mut from, mut facts) = (0, Facts::default());
+    if sort_of(path).map_err(|error| format!("{}: {error}", path.display()))? == Sort::Dump {
+        let mut file = DumpFile::open(path)?;
+        let shown = |error: disk::rdb::LoadError| error.to_string();
+        while file.load_round(keyspace, now, ROUND_BYTES).map_err(shown)? == Round::More {}
+        from = file.at();
+        facts = file.into_facts();
+    }
+    let len = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if from < len
+        && let Some(why) = replay.run_file(path, from)?
+    {
+        eprintln!("{}: {why}: what is behind that is left out", path.display());
+    }
+    Ok(facts)
 }

@@ -21,14 +21,14 @@ pub(crate) struct Repair {
 
 /// What a file begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(crate) enum Sort {
     Dump,
     Commands,
     Manifest,
 }
 
 /// What this file is, by its beginning.
-pub(super) fn sort_of(path: &Path) -> io::Result<Sort> {
+pub(crate) fn sort_of(path: &Path) -> io::Result<Sort> {
     let about = std::fs::metadata(path)?;
     if !about.is_file() {
         return Err(io::Error::other("it is not a regular file"));
@@ -44,25 +44,24 @@ pub(super) fn sort_of(path: &Path) -> io::Result<Sort> {
     })
 }
 
+/// The files that a manifest lists, in the order in which they are read.
+pub(crate) fn parts_of(path: &Path) -> Result<Vec<PathBuf>, String> {
+    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    let manifest = Manifest::parse(&text).map_err(|error| format!("line {}: {}", error.line, error.what))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let parts = manifest.base.iter().chain(&manifest.increments);
+    Ok(parts.map(|part| folder.join(OsStr::from_bytes(&part.name))).collect())
+}
+
 /// Checks all files that a manifest lists.
 pub(super) fn check_manifest(path: &Path, repair: Repair) -> ExitCode {
-    let manifest = std::fs::read(path).map_err(|error| error.to_string()).and_then(|text| {
-        Manifest::parse(&text).map_err(|error| format!("line {}: {}", error.line, error.what))
-    });
-    let manifest = match manifest {
-        Ok(manifest) => manifest,
+    let parts = match parts_of(path) {
+        Ok(parts) => parts,
         Err(why) => {
             println!("{}: the manifest is BROKEN: {why}", path.display());
             return ExitCode::FAILURE;
         }
     };
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let parts: Vec<PathBuf> = manifest
-        .base
-        .iter()
-        .chain(&manifest.increments)
-        .map(|part| folder.join(OsStr::from_bytes(&part.name)))
-        .collect();
     println!("{}: {} files", path.display(), parts.len());
     for (index, part) in parts.iter().enumerate() {
         let is_last = index + 1 == parts.len();

@@ -5,12 +5,11 @@
 //! Keys that have expired are decoded like the others.
 mod append;
 
-pub(crate) use append::Repair;
+pub(crate) use append::{Repair, Sort, parts_of, sort_of};
 
 use crate::dump_file::{DumpFile, Round};
 use crate::scratch;
 use crate::tally::Tally;
-use append::Sort;
 use base::Millis;
 use server::Clock;
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! `sardine analyze` on what a real redis-server holds: live, and as a dump file.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use crate::home::Home;
 use serde_json::Value as Json;
 use std::fs;
 use std::net::TcpListener;
@@ -82,6 +83,49 @@ fn what_is_said_of_a_dump_file_is_what_a_server_takes_that_loads_it() {
     let taken = used_memory(&mut client) - empty;
     let ratio = bytes(&report) / taken;
     assert!((0.9..1.1).contains(&ratio), "said {}, taken {taken}", bytes(&report));
+}
+
+#[test]
+fn an_append_only_file_is_read_as_a_server_would_load_it() {
+    let mut home = Home::new("analyze-append");
+    let options = ["--save", "", "--appendonly", "yes", "--aof-timestamp-enabled", "yes"];
+    home.start(&options);
+    home.told("DEBUG POPULATE 1000 user 90\r\nRPUSH list 1 2 3\r\nSET gone 1\r\nSET past 1 PX 1");
+    home.told("BGREWRITEAOF");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    home.told("DEL gone\r\nMULTI\r\nRPUSH list 4\r\nSELECT 3\r\nHSET hash f v\r\nEXEC");
+    home.told("XADD stream 1-1 a b\r\nXGROUP CREATE stream g 0\r\nWAITAOF 1 0 0");
+    home.signal("-KILL");
+    home.end();
+    let folder = home.path.join("appendonlydir");
+    let manifest = folder.join("appendonly.aof.manifest");
+    let increment = folder.join("appendonly.aof.2.incr.aof");
+    let named = |report: &Json, name: &str| -> Json {
+        let rows = report["types"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).cloned().unwrap_or_default()
+    };
+    let report = analyze(&[manifest.to_str().unwrap()]);
+    assert_eq!(report["keys"], 1003);
+    assert_eq!(
+        (&named(&report, "list")["elements"], &named(&report, "hash")["keys"]),
+        (&4.into(), &1.into())
+    );
+    assert!(bytes(&report) > 90_000.0);
+    // By itself the increment has a list of one, the hash and the stream.
+    assert_eq!(analyze(&[increment.to_str().unwrap()])["keys"], 3);
+    // What a crash has left half is left out, and a base of commands is read as well.
+    let whole = fs::read(&increment).unwrap();
+    fs::write(
+        &increment,
+        [&whole[..], b"*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$1\r\n1\r\n"].concat(),
+    )
+    .unwrap();
+    assert_eq!(analyze(&[manifest.to_str().unwrap()])["keys"], 1003);
+    home.start(&options);
+    home.told("CONFIG SET aof-use-rdb-preamble no\r\nBGREWRITEAOF");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    let again = analyze(&[manifest.to_str().unwrap()]);
+    assert_eq!((&again["keys"], &named(&again, "list")["elements"]), (&1003.into(), &4.into()));
 }
 
 #[test]
