@@ -89,6 +89,11 @@ impl Effects {
         self.tell(&[b"PEXPIREAT", key, I64Text::new().format(at.0)]);
     }
 
+    /// A key has gone to another server, which is all that is done.
+    pub fn say_moved(&mut self, key: &[u8]) {
+        self.say(&[removal(false), key]);
+    }
+
     fn tell(&mut self, words: &[&[u8]]) {
         self.group.add(self.db, Audience::Everybody, words.iter().copied());
     }

@@ -309,6 +309,13 @@ fn open_engines(config: &Config, log: &Log) -> Result<Vec<Opened>, StartError> {
     open(EngineKind::Epoll)
 }
 
+/// Who hears of what happens to keys.
+fn key_events(pubsub: &Arc<PubSub>, mailboxes: &Arc<Mailboxes>, keyspace: &Keyspace) -> Arc<KeyEvents> {
+    let notifier = Notifier::new(Arc::clone(pubsub), Arc::clone(mailboxes));
+    let tracking = tracking(Arc::clone(mailboxes), keyspace);
+    Arc::new(KeyEvents::new(keyspace.shards(), notifier, tracking))
+}
+
 /// What clients are told of keys that they track goes by the workers' mailboxes.
 fn tracking(mailboxes: Arc<Mailboxes>, keyspace: &Keyspace) -> Tracking {
     let post = move |worker, invalidation| mailboxes.post(worker, Message::Invalidated(invalidation));
@@ -337,9 +344,7 @@ fn share(
     let mut keyspace = keyspace(&config, Seed::new(word(0), word(1)));
     let mailboxes = Arc::new(Mailboxes::new(engines.iter().map(|engine| engine.waker())));
     let pubsub = Arc::new(PubSub::new(mailboxes.len()));
-    let notifier = Notifier::new(Arc::clone(&pubsub), Arc::clone(&mailboxes));
-    let tracking = tracking(Arc::clone(&mailboxes), &keyspace);
-    let key_events = Arc::new(KeyEvents::new(keyspace.shards(), notifier, tracking));
+    let key_events = key_events(&pubsub, &mailboxes, &keyspace);
     let journal = Journal::new(mailboxes.executors(), &config);
     keyspace.listen(Box::new(KeyListener { events: Arc::clone(&key_events), journal: Arc::clone(&journal) }));
     engines.iter().for_each(|engine| clock.wakes(engine.waker()));

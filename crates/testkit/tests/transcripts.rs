@@ -224,8 +224,8 @@ const NOT_IN_A_FILE: [&str; 2] = [": OBJECT ENCODING ", ": OBJECT IDLETIME "];
 /// appended, in Redis either. And what a consumer has not done is not appended: when it was last seen.
 const NOT_A_CHANGE: [&str; 2] = [": STRLEN fail", ": XINFO CONSUMERS "];
 
-/// Commands cannot make an entry of a stream pending that was deleted (XCLAIM leaves it out), in Redis either.
-/// These transcripts have such.
+/// Commands cannot make an entry of a stream pending that was deleted (XCLAIM leaves it out), in Redis
+/// either. These transcripts have such.
 const NOT_IN_COMMANDS: [&str; 6] = [
     "stream/lag.txt",
     "stream/xautoclaim.txt",

@@ -37,8 +37,8 @@ impl<'k> Replay<'k> {
         Replay { keyspace, settings: Settings::default(), commands, random: Random::new(0), db: 0, count: 0 }
     }
 
-    /// Runs the commands of a file from this byte on. Returns why it cannot be read to its end, if it ends too
-    /// early; other errors are errors.
+    /// Runs the commands of a file from this byte on. Returns why it cannot be read to its end, if it ends
+    /// too early; other errors are errors.
     pub(crate) fn run_file(&mut self, path: &Path, from: u64) -> Result<Option<String>, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         let mut file = File::open(path).map_err(failed)?;

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! appendonlydir/appendonly.aof.manifest        the list
-//!               appendonly.aof.3.base.rdb      all data at one moment, as a dump file (or, where the name ends
-//!                                              with .aof, as commands)
+//!               appendonly.aof.3.base.rdb      all data at one moment, as a dump file; or as commands,
+//!                                              where the name ends with .aof
 //!               appendonly.aof.3.incr.aof      what was written since, as commands
 //!               appendonly.aof.4.incr.aof      and so on: these are read one after the other
 //! ```

@@ -1,9 +1,7 @@
 //! MIGRATE: moves keys to another server. `core/migrate` says how.
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use crate::core::lent::{Errand, OwnThread, Task, Turn};
 use crate::core::migrate::{Migration, Target};
-use crate::core::session::After;
 use base::text::parse_i64;
 use command::{Access, Acl, Arg, Arity, Begin, Doc, Done, Error, Find, Flags, Group, KeySpec};
 use resp::Args;
@@ -144,16 +142,13 @@ fn migrate(call: &mut ServerCall<'_>) -> Done {
         replaces: options.replaces,
     };
     // Where nothing can be done on another thread nothing may wait either.
-    let Some(errand) = &mut call.errand else { return Err(error::migration_in_transaction()) };
-    let thread = OwnThread::start(call.server).map_err(|error| error::no_thread(&error))?;
+    let Some(leave) = &mut call.leave else { return Err(error::migration_in_transaction()) };
     let place = (call.session.db, call.now);
     match Migration::begin(call.server, place, &names, (target, options.copies)) {
         None => call.reply.simple("NOKEY"),
         Some(migration) => {
-            let work = Box::new(move |turn: Turn<'_>| migration.carry_out(turn));
-            let task = Task::Waits(work, thread);
-            **errand = Some(Errand { task, is_mute: !call.session.reply_mode.answers() });
-            call.session.after = After::Elsewhere;
+            let work = Box::new(move |session: &mut _, reply: &mut _| migration.carry_out(session, reply));
+            leave(call.session, work).map_err(|error| error::no_thread(&error))?;
         }
     }
     Ok(())

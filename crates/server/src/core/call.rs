@@ -1,7 +1,6 @@
 //! What a command on the server is given (`ServerCall`), how it may run beside others (`ServerRun`), and the
 //! row that describes it (`ServerCommand`). Commands on data see less than this: the keys that are locked for
 //! them, through `command::Call`.
-use crate::core::lent::Errand;
 use crate::core::server::Server;
 use crate::core::session::Session;
 use base::Millis;
@@ -24,11 +23,16 @@ pub(crate) struct ServerCall<'c> {
     pub(crate) request_bytes: usize,
     /// The wall clock in microseconds, where it stands still: within a script.
     pub(crate) stopped_us: Option<i64>,
-    /// Where a command leaves what another thread is to do, with [`After::Elsewhere`]; None where none can.
-    ///
-    /// [`After::Elsewhere`]: crate::core::session::After::Elsewhere
-    pub(crate) errand: Option<&'c mut Option<Errand>>,
+    /// Has a thread of its own do something that may wait; None where nothing can be done elsewhere. What the
+    /// request comes to is what that comes to.
+    pub(crate) leave: Option<&'c mut Leave<'c>>,
 }
+
+/// Has a thread of its own do something.
+pub(crate) type Leave<'l> = dyn FnMut(&mut Session, Apart) -> std::io::Result<()> + 'l;
+
+/// What is done on another thread, with the session and the reply of the request.
+pub(crate) type Apart = Box<dyn FnOnce(&mut Session, &mut Reply) -> Done + Send>;
 
 /// How a server command runs beside the commands on other workers. Pick the first that is right: the further
 /// down, the more it costs the others.

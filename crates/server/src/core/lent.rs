@@ -65,13 +65,6 @@ impl KeptRequest {
         kept
     }
 
-    /// A request of these words.
-    pub(crate) fn of_words<'w>(words: impl Iterator<Item = &'w [u8]>) -> KeptRequest {
-        let mut kept = KeptRequest::default();
-        words.for_each(|word| kept.push(word));
-        kept
-    }
-
     fn push(&mut self, word: &[u8]) {
         self.spans.push(Span { start: self.text.len(), len: word.len() });
         self.text.extend_from_slice(word);

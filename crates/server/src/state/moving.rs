@@ -3,7 +3,7 @@
 //!
 //! As in Redis nobody sees or changes a key between the moment at which it is sent and the one at which it is
 //! deleted here. Redis stands still for that; here requests that name such a key are held back, and all
-//! others run. Which keys these are changes only while all gates are held, so whoever begins a batch sees it.
+//! others run. Keys are added only while all gates are held, so whoever begins a batch sees them.
 use base::Millis;
 use std::collections::BTreeSet;
 use std::net::TcpStream;

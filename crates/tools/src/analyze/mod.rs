@@ -1,5 +1,5 @@
-//! `sardine analyze FILE|redis://HOST`: what data consists of, and what it would take in Sardine. The file may
-//! be a dump file, an append-only file of one part, or the manifest of one of several.
+//! `sardine analyze FILE|redis://HOST`: what data consists of, and what it would take in Sardine. The file
+//! may be a dump file, an append-only file of one part, or the manifest of one of several.
 //!
 //! The data is loaded into a keyspace as a server would hold it, and what that allocates is counted: the
 //! figure is measured, not estimated. So the tool takes as much memory as it says; `--sample` reads a part of

@@ -1,8 +1,8 @@
 //! A server whose disk fails: nothing that was acknowledged is lost, writes are refused meanwhile, and all
 //! goes on by itself when the disk works again.
 //!
-//! The disk fails where the server calls the system (`DEBUG DISK`), or in earnest: folders that are taken away
-//! or replaced. A limit on the size of files is in `append_only.rs`.
+//! The disk fails where the server calls the system (`DEBUG DISK`), or in earnest: folders that are taken
+//! away or replaced. A limit on the size of files is in `append_only.rs`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use crate::home::Home;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

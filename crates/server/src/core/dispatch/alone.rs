@@ -34,19 +34,22 @@ pub(crate) fn run_alone<R>(
 }
 
 impl RunsAlone<'_, '_> {
-    /// Deletes the keys of `DEL key ...`. Returns the record that tells of it, plus one; 0 where nobody reads
-    /// the journal.
-    pub(crate) fn delete(&mut self, db: u16, args: &Args<'_>) -> u64 {
+    /// Deletes these keys, which have gone to another server. Returns the record that tells of it, plus one;
+    /// 0 where nobody reads the journal.
+    pub(crate) fn delete(&mut self, db: u16, names: &[&[u8]]) -> u64 {
         let Executor { server, recorder, config, now, .. } = &*self.0;
-        let names = args.iter_from(1).map(|name| (name, server.keyspace.hash(name)));
-        let (mut view, keys) = server.keyspace.lock(db, now.wall, &config.store, names);
-        let recording = recorder.begin(&server.journal, db, &view);
+        let hashed = names.iter().map(|name| (*name, server.keyspace.hash(name)));
+        let (mut view, keys) = server.keyspace.lock(db, now.wall, &config.store, hashed);
+        let mut recording = recorder.begin(&server.journal, db, &view);
         for key in keys.iter() {
             let was_there = view.remove(key);
             view.changed(key, u64::from(was_there), store::Event::DEL);
+            if let Some(recording) = recording.as_mut().filter(|_| was_there) {
+                recording.effects().say_moved(key.bytes());
+            }
         }
         if let Some(recording) = recording {
-            recorder.end(recording, &server.journal, &mut view, args);
+            recorder.end(recording, &server.journal, &mut view, &Args::new(&[], &[]));
         }
         self.0.let_go(view);
         self.0.end_of_records()

@@ -32,7 +32,7 @@ pub(crate) use alone::run_alone;
 
 use super::cross_protocol;
 use super::too_long::is_too_long;
-use crate::core::call::{ServerCall, ServerRun};
+use crate::core::call::{Apart, Leave, ServerCall, ServerRun};
 use crate::core::command_log::{Bounds, Measured};
 use crate::core::error;
 use crate::core::lent::Errand;
@@ -820,10 +820,12 @@ impl<'s> Executor<'s> {
         let (Moment { wall: now, steady }, request_bytes) = (self.now, self.request_bytes);
         let stopped_us = self.stopped_us;
         self.note_records(session);
-        let may_lend = !self.keeps_sessions && !session.modes.has(Modes::EXECUTING);
-        let errand = may_lend.then_some(&mut self.errand);
+        let may_leave = !self.keeps_sessions && stopped_us.is_none() && !session.modes.has(Modes::EXECUTING);
+        let (server, errand) = (self.server, &mut self.errand);
+        let mut leave = |session: &mut Session, apart: Apart| moving::leave(server, session, apart, errand);
+        let leave: Option<&mut Leave<'_>> = if may_leave { Some(&mut leave) } else { None };
         let done = run(&mut ServerCall {
-            server: self.server,
+            server,
             session,
             args,
             reply,
@@ -831,7 +833,7 @@ impl<'s> Executor<'s> {
             steady,
             request_bytes,
             stopped_us,
-            errand,
+            leave,
         });
         if self.server.is_stopping() {
             session.after = After::Close;

@@ -1,9 +1,27 @@
 //! Requests that name a key which is on its way to another server (MIGRATE): they are tried again until it is
 //! there, or is not.
 use super::{Executor, Request};
+use crate::core::call::Apart;
+use crate::core::lent::{Errand, OwnThread, Task, Turn, Work};
 use crate::core::registry::Row;
-use crate::core::session::Session;
+use crate::core::server::Server;
+use crate::core::session::{After, Session};
 use resp::Args;
+use std::io;
+
+/// Has the worker lend the session to a thread of its own, for this.
+pub(super) fn leave(
+    server: &Server,
+    session: &mut Session,
+    apart: Apart,
+    errand: &mut Option<Errand>,
+) -> io::Result<()> {
+    let thread = OwnThread::start(server)?;
+    let work: Work = Box::new(move |turn: Turn<'_>| apart(turn.session, turn.reply));
+    *errand = Some(Errand { task: Task::Waits(work, thread), is_mute: !session.reply_mode.answers() });
+    session.after = After::Elsewhere;
+    Ok(())
+}
 
 impl<'s> Executor<'s> {
     /// Whether this request, or what EXEC would run, names such a key.

@@ -6,8 +6,8 @@
 //! all gates: what the other server has taken is deleted, and the keys are held back no longer
 //! ```
 //!
-//! So no worker waits for the other server, and whoever names one of the keys waits as in Redis. What does not
-//! name its keys goes on: FLUSHALL, eviction, what a client was waiting for. A key that such a thing has
+//! So no worker waits for the other server, and whoever names one of the keys waits as in Redis. What does
+//! not name its keys goes on: FLUSHALL, eviction, what a client was waiting for. A key that such a thing has
 //! changed meanwhile is not deleted, and the reply says so.
 //!
 //! The thread is none of those that run long requests, because it may wait for the whole timeout.
@@ -17,7 +17,6 @@ pub(crate) use target::Target;
 
 use crate::core::dispatch::run_alone;
 use crate::core::error;
-use crate::core::lent::{KeptRequest, Turn};
 use crate::core::server::Server;
 use crate::core::session::Session;
 use crate::state::config::Config;
@@ -26,6 +25,7 @@ use crate::state::watched::{Mark, Spot};
 use base::Millis;
 use command::Done;
 use disk::rdb::{self, Form};
+use resp::Reply;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -97,16 +97,16 @@ impl Migration {
     }
 
     /// Sends them, on a thread that may wait.
-    pub(crate) fn carry_out(self, turn: Turn<'_>) -> Done {
+    pub(crate) fn carry_out(self, session: &mut Session, reply: &mut Reply) -> Done {
         let mut outcome = Outcome::default();
         let sent = self.send(&mut outcome);
-        let is_changed = self.delete(turn.session, &outcome);
+        let is_changed = !self.copies && !outcome.taken.is_empty() && self.delete(session, &outcome);
         drop(self);
         match (sent, outcome.refused) {
             (Err(failure), _) => return Err(error::migration_failed(step_word(failure.step))),
             (Ok(()), Some(text)) => return Err(error::migration_refused(&text)),
             (Ok(()), None) if is_changed => return Err(error::migration_overtaken()),
-            (Ok(()), None) => turn.reply.ok(),
+            (Ok(()), None) => reply.ok(),
         }
         Ok(())
     }
@@ -158,25 +158,23 @@ impl Migration {
         let is_changed = |index: &&usize| self.keys[**index].mark.load(Acquire);
         let (server, mut was_changed) = (&self.server, false);
         run_alone(server, session.record.worker, |alone| {
-            if !self.copies && !server.is_stopping() {
-                let name_of = |index: &usize| self.keys[*index].name.as_slice();
-                let is_there = |name: &[u8]| server.keyspace.deadline_of(self.db, name).is_some();
-                was_changed =
-                    outcome.taken.iter().any(|index| is_changed(&index) && is_there(name_of(index)));
-                let gone = outcome.taken.iter().filter(|index| !is_changed(index));
-                let names: Vec<&[u8]> = gone.map(name_of).collect();
-                if !names.is_empty() {
-                    let request = KeptRequest::of_words(std::iter::once(&b"DEL"[..]).chain(names));
-                    session.records_end = alone.delete(self.db, &request.args()).max(session.records_end);
-                }
+            if server.is_stopping() {
+                return;
             }
-            self.let_go();
+            let name_of = |index: &usize| self.keys[*index].name.as_slice();
+            let is_there = |name: &[u8]| server.keyspace.deadline_of(self.db, name).is_some();
+            was_changed = outcome.taken.iter().any(|index| is_changed(&index) && is_there(name_of(index)));
+            let gone = outcome.taken.iter().filter(|index| !is_changed(index));
+            let end = alone.delete(self.db, &gone.map(name_of).collect::<Vec<_>>());
+            session.records_end = end.max(session.records_end);
         });
         was_changed
     }
+}
 
-    /// The keys are held back no longer. The caller holds all gates.
-    fn let_go(&self) {
+/// The keys are held back no longer, whatever has become of them.
+impl Drop for Migration {
+    fn drop(&mut self) {
         let keyspace = &self.server.keyspace;
         for Moved { name, .. } in &self.keys {
             let spot = Spot { shard: keyspace.shard_number(keyspace.hash(name)), db: self.db, key: name };

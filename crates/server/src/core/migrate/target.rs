@@ -1,5 +1,6 @@
 //! The server that keys are sent to: AUTH, SELECT and RESTORE over a connection, and what it answers.
 use crate::state::moving::Socket;
+use disk::parcel::{Taken, append_database, append_login, append_value};
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -86,12 +87,11 @@ impl Target {
         let mut text = Vec::new();
         let mut answers = 0;
         if !self.auth.is_empty() {
-            let words = std::iter::once(&b"AUTH"[..]).chain(self.auth.iter().map(Vec::as_slice));
-            append_command(&mut text, self.auth.len() + 1, words);
+            append_login(&mut text, &self.auth);
             answers += 1;
         }
         if socket.db != Some(self.db) {
-            append_command(&mut text, 2, [&b"SELECT"[..], self.db.to_string().as_bytes()].into_iter());
+            append_database(&mut text, self.db);
             answers += 1;
         }
         write(socket, &text)?;
@@ -106,11 +106,9 @@ impl Target {
 
     /// Sends a key.
     pub(crate) fn send(&self, socket: &mut Socket, parcel: &Parcel<'_>) -> Result<(), Failure> {
-        let ttl = parcel.ttl_ms.to_string();
-        let words = [&b"RESTORE"[..], parcel.key, ttl.as_bytes(), &parcel.payload, b"REPLACE"];
-        let count = if self.replaces { 5 } else { 4 };
+        let when = if self.replaces { Taken::Always } else { Taken::IfAbsent };
         let mut text = Vec::with_capacity(parcel.payload.len() + parcel.key.len() + 100);
-        append_command(&mut text, count, words[..count].iter().copied());
+        append_value(&mut text, parcel.key, parcel.ttl_ms, &parcel.payload, when);
         write(socket, &text)
     }
 }
@@ -136,13 +134,4 @@ impl<'s> Answers<'s> {
 fn write(socket: &mut Socket, text: &[u8]) -> Result<(), Failure> {
     let written = text.chunks(PIECE_BYTES).try_for_each(|piece| socket.stream.write_all(piece));
     written.map_err(|error| Failure::new(Step::Writing, &error))
-}
-
-fn append_command<'w>(out: &mut Vec<u8>, count: usize, words: impl Iterator<Item = &'w [u8]>) {
-    out.extend_from_slice(format!("*{count}\r\n").as_bytes());
-    for word in words {
-        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        out.extend_from_slice(word);
-        out.extend_from_slice(b"\r\n");
-    }
 }

@@ -1,9 +1,9 @@
 //! A file that takes the place of another in one step, whatever happens while it is written: the process
 //! killed, the machine stopped, the disk full.
 //!
-//! Whoever writes such a file keeps a lock on it, which the kernel lets go of with the process. So a file that
-//! a killed process has left can be told from one that another server is writing in the same folder, and the
-//! next start removes it ([`remove_left`]). Process numbers would not tell: two containers that share a
+//! Whoever writes such a file keeps a lock on it, which the kernel lets go of with the process. So a file
+//! that a killed process has left can be told from one that another server is writing in the same folder, and
+//! the next start removes it ([`remove_left`]). Process numbers would not tell: two containers that share a
 //! folder may both be number 1.
 use std::fs::{File, TryLockError};
 use std::io;
