@@ -8,7 +8,7 @@
 //! [`Frozen`](crate::Frozen) is the same for all keys at once.
 use crate::keyspace::seeds::Seeds;
 use crate::keyspace::shard::{is_heavy, value_bytes};
-use crate::keyspace::view::Taken;
+use crate::keyspace::taken::Taken;
 use crate::kind::Kind;
 use crate::value::{Parts, Value, string_value};
 use crate::{Hash, Key, List, Set, Stream, View, ZSet};

@@ -28,6 +28,7 @@ pub(crate) mod seeds;
 pub(crate) mod shard;
 pub(crate) mod shards;
 pub(crate) mod stats;
+pub(crate) mod taken;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod view;

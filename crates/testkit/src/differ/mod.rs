@@ -9,7 +9,8 @@
 //! differences in `exceptions`, and Redis's own changes between its versions in `versions`, each with its
 //! reason.
 //!
-//! `scripts` wraps them into scripts. `events` plays the same streams and compares what keyspace notifications tell of them.
+//! `scripts` wraps them into scripts. `events` plays the same streams and compares what keyspace
+//! notifications tell of them.
 //! `journal` compares what the servers write of the streams into their journals.
 //! `talk` has streams of another kind, in which several connections meet: transactions, clients that wait,
 //! subscribers. `users` compares rules of users, and what these may do.

@@ -1,5 +1,5 @@
-//! Random scripts: EVAL with one of a few texts, and a random request as its arguments, which the script runs.
-//! So whatever can be drawn is run from scripts too, and its reply goes through Lua and back.
+//! Random scripts: EVAL with one of a few texts, and a random request as its arguments, which the script
+//! runs. So whatever can be drawn is run from scripts too, and its reply goes through Lua and back.
 //!
 //! Most texts hand the reply on as it is: such an exchange is judged as that of the inner request. The others
 //! do more with it, and run only commands whose replies are the same on every server.

@@ -2,6 +2,7 @@
 //! other server hangs, leaves or refuses some, and keys that go to a real redis-server and come back.
 //!
 //! The other server is this test where it is to do what no server does.
+#![allow(clippy::disallowed_methods, reason = "its servers are threads")]
 use server::{Appending, Config};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

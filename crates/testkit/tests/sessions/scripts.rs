@@ -210,21 +210,26 @@ fn what_a_worker_takes_back_happens_once() {
         let info = say(&mut client, "INFO commandstats");
         assert!(info.contains("cmdstat_append:calls=1,"), "{info}");
         assert!(info.contains("cmdstat_incr:calls=2,"), "{info}");
-        call(&mut client, &["CONFIG", "SET", "notify-keyspace-events", ""]);
-        let mut events = Vec::new();
-        listener.send(&["PUNSUBSCRIBE"]).unwrap();
-        loop {
-            let Value::Aggregate(_, parts) = listener.receive().unwrap() else { panic!("an array") };
-            if text(&parts[0]) == "punsubscribe" {
-                break;
-            }
-            events.push(parts.iter().skip(2).map(text).collect::<Vec<String>>().join(" "));
-        }
+        let events = told(&mut client, &mut listener);
         let count = |event: &str| events.iter().filter(|told| told.ends_with(event)).count();
         for event in
             ["append s", "rpush l", "hset h", "sadd t", "zadd z", "xadd q", "del gone", "rename_to to"]
         {
             assert_eq!(count(event), 1, "{event} after {ending}: {events:?}");
         }
+    }
+}
+
+/// The events that the listener has been told, each with its key; nobody is told any more.
+fn told(client: &mut RespClient, listener: &mut RespClient) -> Vec<String> {
+    call(client, &["CONFIG", "SET", "notify-keyspace-events", ""]);
+    listener.send(&["PUNSUBSCRIBE"]).unwrap();
+    let mut events = Vec::new();
+    loop {
+        let Value::Aggregate(_, parts) = listener.receive().unwrap() else { panic!("an array") };
+        if text(&parts[0]) == "punsubscribe" {
+            return events;
+        }
+        events.push(parts.iter().skip(2).map(text).collect::<Vec<String>>().join(" "));
     }
 }

@@ -100,6 +100,8 @@ impl<'s> Executor<'s> {
         let request = Request { row: Some(row), hash: None, args };
         let done = self.run(session, row, &request, reply);
         self.end();
+        // Under `appendfsync always` its reply waits until the disk has what it has changed.
+        self.note_records(session);
         (done, WroteAll(std::mem::take(&mut self.has_muted)))
     }
 

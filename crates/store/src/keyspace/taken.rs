@@ -1,0 +1,139 @@
+//! Values on their way: taken from one key to be put under another, or kept to be put back.
+use crate::entry::Meta;
+use crate::expiry::deadline::Deadline;
+use crate::expiry::notes::NO_DEADLINE;
+use crate::hash::due::fields_due;
+use crate::keyspace::garbage::Garbage;
+use crate::keyspace::shard::discard;
+use crate::keyspace::view::{Key, View};
+use crate::kind::Kind;
+use crate::value::{Parts, Value};
+use pack::map::{Entry, Shared};
+
+/// A value taken or copied from one key, to be put under another. What lies outside its entry is not copied.
+pub struct Taken {
+    meta: Meta,
+    inline: Vec<u8>,
+    outside: Option<Shared<Value>>,
+}
+
+impl Taken {
+    pub(crate) fn kind(&self) -> Kind {
+        self.meta.shape().kind()
+    }
+
+    /// Whether anything of it lies outside its entry, and may be large.
+    pub fn is_outside(&self) -> bool {
+        self.outside.is_some()
+    }
+
+    /// What of it is to be freed in the background, because it is large.
+    pub fn into_garbage(self) -> Option<Garbage> {
+        let mut garbage = Vec::new();
+        discard(self.outside, &mut garbage);
+        garbage.pop()
+    }
+
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        (self.meta, &self.inline, self.outside.as_deref())
+    }
+
+    pub(crate) fn outside(&self) -> Option<&Shared<Value>> {
+        self.outside.as_ref()
+    }
+}
+
+/// A string is too long to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+impl View<'_> {
+    /// Takes the value of `key`, with its deadline, out of the keyspace.
+    pub fn take(&mut self, key: &Key<'_>) -> Option<Taken> {
+        let (map, seed, mut context) = self.open(key);
+        // What lies inside the entry is copied; of what lies outside only the pointer moves, so a list of any
+        // length costs the same.
+        let removed = map.remove(seed, key.hash, key.bytes())?;
+        let taken = Taken { meta: Meta(removed.meta), inline: removed.inline, outside: removed.outside };
+        let deadline = taken.meta.deadline(&taken.inline);
+        context.timer.volatile.forget(taken.meta, &taken.inline, taken.outside.as_deref());
+        if deadline.is_past(context.timer.now) {
+            context.note_expired(key.bytes());
+            discard(taken.outside, &mut context.aside.garbage);
+            return None;
+        }
+        Some(taken)
+    }
+
+    /// A value that was taken is not needed any more: what of it is large goes to the garbage.
+    pub fn discard_taken(&mut self, taken: Option<Taken>) {
+        discard(taken.and_then(|taken| taken.outside), &mut self.aside.garbage);
+    }
+
+    /// Copies the value of `key`, with its deadline; None where there is no such key. What lies outside gets
+    /// one more owner, and is copied later as far as either copy is written: O(1) for a value of any size.
+    pub fn copy(&mut self, key: &Key<'_>) -> Option<Taken> {
+        let (map, seed, mut context) = self.open(key);
+        let Entry::Occupied(mut entry) = map.entry(seed, key.hash, key.bytes()) else { return None };
+        let before = context.read(&mut entry);
+        if before.is_past {
+            context.remove(entry);
+            return None;
+        }
+        Some(Taken { meta: before.meta, inline: entry.inline().to_vec(), outside: entry.share_outside() })
+    }
+
+    /// What is under `key`, to be put back by [`View::put_back`] whatever happens to it: the value with its
+    /// deadline, which may have passed; None where there is no such key. That is no use of the key. O(1). An
+    /// error for a long string: while it is kept, a write would have to copy it as a whole.
+    pub fn keep(&mut self, key: &Key<'_>) -> Result<Option<Taken>, TooLong> {
+        const LONG_BYTES: usize = 64 << 10;
+        let (map, seed, _) = self.open(key);
+        let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return Ok(None) };
+        let meta = Meta(entry.meta());
+        if let Some(Value::Str(bytes)) = entry.found().outside
+            && bytes.len() > LONG_BYTES
+        {
+            return Err(TooLong);
+        }
+        Ok(Some(Taken { meta, inline: entry.inline().to_vec(), outside: entry.share_outside() }))
+    }
+
+    /// Puts what was kept back under its key. Nobody is told.
+    pub fn put_back(&mut self, key: &Key<'_>, kept: Option<Taken>) {
+        match kept {
+            Some(taken) => self.put_taken(key, taken),
+            None => drop(self.remove(key)),
+        }
+        drop(self.take_told());
+    }
+
+    /// Puts a value that was taken or copied under `key`, with its deadline, in the place of whatever was
+    /// there.
+    pub fn put_taken(&mut self, key: &Key<'_>, taken: Taken) {
+        let (map, seed, mut context) = self.open(key);
+        let deadline = taken.meta.deadline(&taken.inline);
+        let fields_due = fields_due(taken.meta, &taken.inline, taken.outside.as_deref());
+        let mut entry = map.entry(seed, key.hash, key.bytes());
+        if fields_due != NO_DEADLINE {
+            context.timer.volatile.hashes += 1;
+            context.timer.arm_for(&mut entry, fields_due);
+        }
+        // What was there counts as removed before: as in Redis the key is a new one.
+        match entry {
+            Entry::Occupied(mut entry) => {
+                let before = context.read(&mut entry);
+                context.tell_created(key.bytes());
+                context.forget_fields(&entry);
+                context.timer.change(&mut entry, before.deadline, deadline);
+                let old = entry.replace(taken.meta.0, &taken.inline, taken.outside, &mut context.timer);
+                context.discard(old);
+            }
+            Entry::Vacant(mut entry) => {
+                context.tell_created(key.bytes());
+                context.timer.change(&mut entry, Deadline::Never, deadline);
+                entry.insert(taken.meta.0, &taken.inline, taken.outside, &mut context.timer);
+            }
+        }
+    }
+}
