@@ -14,6 +14,8 @@ impl Executor<'_> {
             Entered::Inside(inside) => (Some(inside), false),
             Entered::Ajar => (None, true),
         };
+        // Also where the gate was left in the middle of a turn.
+        self.is_guarded |= self.is_shut_out;
         self.recorder.look(&self.server.journal);
         // The requests that are about to run have arrived before this, so none was sent after a change of
         // users that is missed here.

@@ -20,7 +20,7 @@ use base::hash::Hash;
 use command::{DataRun, Flags, Scope};
 use net::Tick;
 use resp::Args;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use store::{Event, Garbage, ShardStats, Taken, Told, TooLong, View};
 
@@ -43,6 +43,8 @@ pub(in crate::core::dispatch) struct Attempt {
     errors: Vec<Vec<u8>>,
     /// Where the worker's records stood.
     mark: usize,
+    /// A command would take long, and was not run.
+    is_too_long: Cell<bool>,
 }
 
 /// What was under the keys that a script has written to, in order.
@@ -120,9 +122,18 @@ impl Attempt {
         }
     }
 
-    /// Whether it has taken too long.
+    /// One of its commands takes so many steps that it is to run elsewhere.
+    pub(in crate::core::dispatch) fn refuse_long(&self) {
+        self.is_too_long.set(true);
+    }
+
+    pub(super) fn is_too_long(&self) -> bool {
+        self.is_too_long.get()
+    }
+
+    /// Whether it has taken too long, or would.
     pub(super) fn is_over(&self, now: Tick) -> bool {
-        self.began.is_some_and(|began| now.since(began) >= self.patience_ticks)
+        self.is_too_long.get() || self.began.is_some_and(|began| now.since(began) >= self.patience_ticks)
     }
 }
 
@@ -133,8 +144,8 @@ pub(super) fn is_undoable(row: &Row, args: &Args<'_>) -> bool {
         Run::Data(_) if has(Flags::OTHER_DATABASES) => false,
         Run::Data(DataRun::Keys(_) | DataRun::Blocking(_) | DataRun::Long(_)) => true,
         Run::Data(DataRun::KeysOrAll(ways)) => !(ways.needs_all)(args),
-        Run::Data(DataRun::Whole(Scope::Shared, _) | DataRun::LongWhole(..)) => !has(Flags::WRITE),
-        Run::Data(DataRun::Whole(Scope::Exclusive, _) | DataRun::Container) => false,
+        Run::Data(DataRun::Whole(Scope::Shared, _)) => !has(Flags::WRITE),
+        Run::Data(DataRun::Whole(Scope::Exclusive, _) | DataRun::LongWhole(..) | DataRun::Container) => false,
         Run::Server(ServerRun::Anywhere(_) | ServerRun::Shared(_)) => {
             !(has(Flags::ADMIN) || has(Flags::PUBSUB) || has(Flags::MAY_REPLICATE) || has(Flags::WRITE))
         }
@@ -203,6 +214,7 @@ impl<'s> Executor<'s> {
             attempt.kept.places.clear();
             attempt.counts.get_mut().clear();
             attempt.errors.clear();
+            attempt.is_too_long.set(false);
             attempt.calls.clear();
             self.attempt_room = Some(attempt);
         }

@@ -250,7 +250,10 @@ impl Host for ScriptHost<'_, '_> {
             }
         }
         self.run(row, args, reply);
-        Ok(())
+        match self.executor.attempt.as_ref().is_some_and(|attempt| attempt.is_too_long()) {
+            true => Err(self.give_up()),
+            false => Ok(()),
+        }
     }
 
     fn log(&mut self, level: LogLevel, message: &[u8]) {
