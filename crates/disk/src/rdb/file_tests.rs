@@ -102,10 +102,8 @@ fn contents(keyspace: &Keyspace) -> BTreeMap<(u16, Vec<u8>), (Deadline, Vec<u8>)
 }
 
 fn save(keyspace: &Keyspace, output: &mut dyn Output) -> Result<u64, SaveError> {
-    let about = About {
-        texts: vec![("redis-ver", "8.0.2".into())],
-        functions: Arc::new(vec![b"a library".to_vec()]),
-    };
+    let about =
+        About { texts: vec![("redis-ver", "8.0.2".into())], functions: vec![Arc::from(&b"a library"[..])] };
     let form = ValueForm { version: VERSION_WRITTEN, compresses: true };
     let form = FileForm { form, has_checksum: true, syncs: true };
     let frozen = keyspace.freeze(NOW, Policy::NoEviction);

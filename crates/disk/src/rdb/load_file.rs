@@ -73,6 +73,8 @@ pub enum LoadError {
     Database(u64),
     /// It has a key twice: the key and its database.
     Twice(u16, Vec<u8>),
+    /// A library of functions that whoever runs them refuses, for this reason.
+    Library(String),
     /// The caller did not want to go on.
     GivenUp,
 }
@@ -107,6 +109,7 @@ impl fmt::Display for LoadError {
             LoadError::Twice(db, key) => {
                 write!(f, "it has the key '{}' twice in database {db}", key.escape_ascii())
             }
+            LoadError::Library(why) => write!(f, "Failed loading library, {why}"),
             LoadError::GivenUp => f.write_str("it was given up"),
         }
     }

@@ -22,6 +22,7 @@
 //! | `write.rs` | lengths, strings and numbers, written |
 //! | `save.rs`, `save_stream.rs` | values of a snapshot, in the types that the version has |
 //! | `payload.rs` | what DUMP replies and RESTORE takes |
+//! | `functions.rs` | what FUNCTION DUMP replies and FUNCTION RESTORE takes |
 //! | `file.rs` | what a file consists of |
 //! | `save_file.rs` | files, written from frozen data |
 //! | `load_file.rs`, `skip.rs` | files, cut into batches of keys |
@@ -33,6 +34,7 @@
 mod file;
 #[cfg(test)]
 mod file_tests;
+mod functions;
 mod gather;
 mod kind;
 mod load;
@@ -52,6 +54,7 @@ pub use crate::source::Broken;
 pub(crate) use save_file::Disk;
 pub(crate) use write::Sink;
 
+pub use functions::{LibrariesError, dump_libraries, read_libraries};
 pub use load_file::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece};
 pub use payload::{PayloadError, check, dump, restore, seal};
 pub use save::Form;

@@ -2,6 +2,7 @@
 //!
 //! Nothing is held but what is gathered for the next write, so a collection of any size takes no memory.
 use super::file::{header, mark};
+use super::functions::save_library;
 use super::save::{Form, save};
 use super::version::VERSION_TIMED_FIELDS;
 use super::write::{Sink, Writer};
@@ -41,8 +42,8 @@ pub struct FileForm {
 pub struct About {
     /// Names and texts.
     pub texts: Vec<(&'static str, String)>,
-    /// Libraries of functions, as they were loaded.
-    pub functions: Arc<Vec<Vec<u8>>>,
+    /// The codes of libraries of functions.
+    pub functions: Vec<Arc<[u8]>>,
 }
 
 /// Why there is no file.
@@ -149,10 +150,7 @@ fn save_head(writer: &mut Writer<'_>, about: &About, version: u16) {
         writer.string(name.as_bytes());
         writer.string(text.as_bytes());
     }
-    for library in about.functions.iter() {
-        writer.bytes(&[mark::FUNCTION]);
-        writer.string(library);
-    }
+    about.functions.iter().for_each(|code| save_library(writer, code));
 }
 
 fn save_db(

@@ -10,6 +10,7 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     super::config::COMMANDS,
     super::connection::COMMANDS,
     super::debug::COMMANDS,
+    super::function::COMMANDS,
     super::info::COMMANDS,
     super::latency::COMMANDS,
     super::lolwut::COMMANDS,

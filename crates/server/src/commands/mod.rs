@@ -17,6 +17,7 @@ mod config;
 pub(crate) mod connection;
 mod debug;
 pub(crate) mod families;
+mod function;
 pub(crate) mod grammar;
 mod help;
 pub(crate) mod info;

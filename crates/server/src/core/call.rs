@@ -1,6 +1,7 @@
 //! What a command on the server is given (`ServerCall`), how it may run beside others (`ServerRun`), and the
 //! row that describes it (`ServerCommand`). Commands on data see less than this: the keys that are locked for
 //! them, through `command::Call`.
+use crate::core::functions::Change;
 use crate::core::server::Server;
 use crate::core::session::Session;
 use base::Millis;
@@ -53,6 +54,8 @@ pub(crate) enum ServerRun {
     Queue,
     /// It runs or compiles a script: on the thread of scripts, with all gates taken.
     Script(Scripting),
+    /// It runs a function, or changes libraries of functions: likewise.
+    Function(Functions),
     /// It only holds subcommands; without one it has too few arguments.
     Container,
 }
@@ -64,6 +67,14 @@ pub(crate) enum Scripting {
     EvalSha(Access),
     /// SCRIPT LOAD
     Load,
+}
+
+/// What a command has done with functions (`core/functions`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Functions {
+    /// FCALL
+    Call(Access),
+    Change(Change),
 }
 
 /// What a caller allows a script.

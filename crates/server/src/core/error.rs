@@ -4,7 +4,7 @@
 //!
 //! Texts that quote what a client sent are built as bytes, which need not be UTF-8.
 use crate::state::acl::{Denied, Reason, User};
-use crate::state::scripts::Kind;
+use crate::state::scripts::{Kind, Taken};
 use command::Error;
 use resp::Args;
 
@@ -565,9 +565,8 @@ pub(crate) fn kill_command(kind: Kind) -> &'static str {
     }
 }
 
-pub(crate) fn script_killed(kind: Kind) -> Vec<u8> {
-    format!("ERR Script killed by user with {}...", kill_command(kind)).into_bytes()
-}
+/// It names SCRIPT KILL, whatever has ended what.
+pub(crate) const SCRIPT_KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
 
 pub(crate) fn no_script() -> Error {
     Error::custom("NOSCRIPT No matching script. Please use EVAL.")
@@ -615,4 +614,72 @@ pub(crate) fn script_has_written() -> Error {
         "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the \
          script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
     )
+}
+
+// Functions.
+
+pub(crate) const LIBRARY_TAKES_TOO_LONG: &str = "ERR FUNCTION LOAD timeout";
+
+pub(crate) fn no_function() -> Error {
+    Error::custom("ERR Function not found")
+}
+
+pub(crate) fn no_library() -> Error {
+    Error::custom("ERR Library not found")
+}
+
+pub(crate) fn bad_key_count() -> Error {
+    Error::custom("ERR Bad number of keys provided")
+}
+
+pub(crate) fn library_exists(name: &[u8]) -> Error {
+    Error::quoting(&[b"ERR Library '", name, b"' already exists"])
+}
+
+/// A library is refused because of a name.
+pub(crate) fn taken(taken: &Taken) -> Error {
+    match taken {
+        Taken::Library(name) => library_exists(name),
+        Taken::Function(name) => Error::custom(format!("ERR Function {name} already exists")),
+    }
+}
+
+/// The same for libraries that are restored together.
+pub(crate) fn taken_by_restored(name: &Taken) -> Error {
+    match name {
+        Taken::Library(name) => Error::quoting(&[b"ERR Library ", name, b" already exists"]),
+        Taken::Function(_) => taken(name),
+    }
+}
+
+pub(crate) fn unknown_load_option(word: &[u8]) -> Error {
+    Error::quoting(&[b"ERR Unknown option given: ", word])
+}
+
+pub(crate) fn unknown_list_option(word: &[u8]) -> Error {
+    Error::quoting(&[b"ERR Unknown argument ", word])
+}
+
+pub(crate) fn no_library_pattern() -> Error {
+    Error::custom("ERR library name argument was not given")
+}
+
+pub(crate) fn function_flush_option() -> Error {
+    Error::custom("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
+}
+
+pub(crate) fn restore_policy() -> Error {
+    Error::custom("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.")
+}
+
+pub(crate) fn not_a_function() -> Error {
+    Error::custom("ERR given type is not a function")
+}
+
+pub(crate) fn old_function() -> Error {
+    Error::custom("ERR Pre-GA function format not supported")
+}
+
+pub(crate) fn broken_library() -> Error {
+    Error::custom("ERR Failed loading library payload")
 }

@@ -12,8 +12,8 @@
 //! (clients that wait for keys) and `tracking` (clients that keep copies). `mailbox` carries messages from
 //! worker to worker. Of clients, `subscriptions` knows what one listens to, `client_line` is the line of
 //! CLIENT LIST, `client_memory` counts what they take, `output_bound` says how much may wait for one unsent.
-//! `lent` has requests that take long run on other threads. `persistence` writes snapshots of the data and
-//! loads them. `crash_report` says what all of this was doing when the server failed.
+//! `lent` has requests that take long run on other threads. `functions` has the interpreter in which the
+//! libraries of functions live. `persistence` writes snapshots of the data and loads them. `crash_report` says what all of this was doing when the server failed.
 pub(crate) mod blocking;
 pub(crate) mod call;
 pub(crate) mod client_line;
@@ -23,6 +23,7 @@ pub(crate) mod crash_report;
 mod cross_protocol;
 pub(crate) mod dispatch;
 pub(crate) mod error;
+pub(crate) mod functions;
 pub(crate) mod journal;
 pub(crate) mod key_events;
 pub(crate) mod lent;

@@ -25,8 +25,6 @@ pub(crate) struct Persistence {
     refusing: AtomicU8,
     pub(crate) loading: Loading,
     pub(crate) saves: Saves,
-    /// Libraries of functions, which came with the file that was loaded and go into the next.
-    functions: Mutex<Arc<Vec<Vec<u8>>>>,
     /// The threads that write.
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// How the disk is to fail, in tests.
@@ -94,7 +92,6 @@ impl Persistence {
                 count: AtomicU64::new(0),
                 copied_bytes: AtomicU64::new(0),
             },
-            functions: Mutex::default(),
             threads: Mutex::default(),
             faults: Arc::default(),
         }
@@ -117,20 +114,6 @@ impl Persistence {
             true => self.refusing.fetch_or(why, Relaxed),
             false => self.refusing.fetch_and(!why, Relaxed),
         };
-    }
-
-    /// Libraries of functions, as they were loaded.
-    pub(crate) fn functions(&self) -> Arc<Vec<Vec<u8>>> {
-        Arc::clone(&lock(&self.functions))
-    }
-
-    /// Keeps one more.
-    pub(crate) fn keep_function(&self, library: Vec<u8>) {
-        Arc::make_mut(&mut lock(&self.functions)).push(library);
-    }
-
-    pub(crate) fn forget_functions(&self) {
-        *lock(&self.functions) = Arc::default();
     }
 
     /// Keeps the handle of a thread that writes, and forgets those that have ended.

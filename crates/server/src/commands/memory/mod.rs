@@ -119,11 +119,13 @@ fn fields(call: &ServerCall<'_>) -> Vec<(String, Value)> {
         add(absent, Value::Bytes(0));
     }
     add("clients.normal", Value::Bytes(figures.clients));
-    for absent in ["cluster.links", "aof.buffer", "functions.caches"] {
+    for absent in ["cluster.links", "aof.buffer"] {
         add(absent, Value::Bytes(0));
     }
     add("lua.caches", Value::Bytes(call.server.scripts.cache.size().1 as u64));
-    add("script.VMs", Value::Bytes(call.server.interpreter_bytes()));
+    let libraries = &call.server.scripts.libraries;
+    add("functions.caches", Value::Bytes(libraries.now().bytes() as u64));
+    add("script.VMs", Value::Bytes(call.server.interpreter_bytes() + libraries.interpreter_bytes()));
     let mut keys = 0;
     for db in (0..keyspace.databases()).filter(|db| !keyspace.is_empty(*db)) {
         keys += keyspace.len(db);

@@ -35,6 +35,7 @@ use super::too_long::is_too_long;
 use crate::core::call::{Apart, Leave, ServerCall, ServerRun};
 use crate::core::command_log::{Bounds, Measured};
 use crate::core::error;
+use crate::core::functions::FunctionInterpreter;
 use crate::core::lent::Errand;
 use crate::core::mailbox::{Mailbox, Mailboxes};
 use crate::core::memory_limit::{MemoryLimit, Room, free_flushed};
@@ -191,6 +192,7 @@ pub(crate) struct Executor<'s> {
     /// Scripts that take long are ended.
     bounds_scripts: bool,
     interpreter: Option<Box<Interpreter>>,
+    functions: Option<Box<FunctionInterpreter>>,
     /// The wall clock in microseconds, while a script runs.
     stopped_us: Option<i64>,
     /// What the script that runs here has done so far, as long as it may be taken back.
@@ -254,6 +256,7 @@ impl<'s> Executor<'s> {
             runs_scripts: false,
             bounds_scripts: false,
             interpreter: None,
+            functions: None,
             stopped_us: None,
             attempt: None,
             attempt_room: None,
@@ -700,6 +703,7 @@ impl<'s> Executor<'s> {
             }
             Run::Server(ServerRun::Queue) => self.exec(session, reply),
             Run::Server(ServerRun::Script(what)) => self.run_scripting(session, (row, what), args, reply),
+            Run::Server(ServerRun::Function(what)) => self.run_functions(session, (row, what), args, reply),
             Run::Server(ServerRun::Anywhere(run) | ServerRun::Shared(run)) => {
                 self.tell_replicas(db, row, &args);
                 self.run_on_server(session, run, args, reply)

@@ -6,6 +6,7 @@
 //! which has no deadline. Only commands on streams see the real time, since no entry is delivered in the
 //! future; but not where the stream has a deadline.
 use super::{Executor, Request, admit};
+use crate::core::call::ServerRun;
 use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
 use crate::state::clock::Moment;
@@ -41,7 +42,8 @@ impl<'s> Executor<'s> {
         result
     }
 
-    /// Runs a command on the data of this database. A command on the server does nothing.
+    /// Runs a command on the data of this database, or one that changes libraries of functions. Other commands
+    /// on the server do nothing.
     pub(crate) fn replay(
         &mut self,
         db: u16,
@@ -67,6 +69,10 @@ impl<'s> Executor<'s> {
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys.run, request, reply),
             Run::Data(DataRun::Long(long)) => self.run_on_keys(db, row, long.run, request, reply),
             Run::Data(DataRun::LongWhole(_, long)) => self.run_on_all(db, long.run, args, reply),
+            Run::Server(ServerRun::Function(what)) => {
+                self.replay_functions(what, &args, reply);
+                Ok(())
+            }
             Run::Data(DataRun::Container) | Run::Server(_) => Ok(()),
         };
         // A command that failed then has changed nothing, and is not in the file; one that fails now changes

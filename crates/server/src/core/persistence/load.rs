@@ -3,10 +3,12 @@
 //!
 //! Clients may connect meanwhile. What they ask for is answered with -LOADING, but for commands that say that
 //! they run then, of which none touches the data.
+use crate::core::functions::{FunctionInterpreter, Limit};
 use crate::core::memory_limit::free_flushed;
 use crate::core::server::Server;
 use crate::state::config::{Config, reason};
 use crate::state::persistence::{Delay, LOADING, Loading};
+use crate::state::scripts::Former;
 use base::Millis;
 use disk::rdb::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece, Sorted, Sorter};
 use std::fs::File;
@@ -53,6 +55,7 @@ pub(crate) fn load_again(server: &Server, keeps: bool, replaces: bool) -> Result
     let config = server.config();
     if !keeps {
         free_flushed(server, &mut server.keyspace.clear());
+        server.scripts.libraries.flush();
     }
     load_file(server, &config, &config.dir.join(&config.snapshots.file_name), replaces)
 }
@@ -95,7 +98,6 @@ pub(super) fn load_dump(
     let rules =
         LoadRules { keyspace: &server.keyspace, settings: &config.store, now, replaces, go_on: &go_on };
     let report_us = AtomicI64::new(server.clock.steady_us() + REPORT_US);
-    server.persistence.forget_functions();
     let job = Job { server, rules, is_over: &is_over, report_us: &report_us };
     job.run(file, config).map_err(|error| text_of(&error))
 }
@@ -129,6 +131,12 @@ struct Job<'j> {
     report_us: &'j AtomicI64,
 }
 
+/// A file that is being read, and what has compiled the libraries that it has.
+struct Input {
+    reader: FileReader<File>,
+    functions: Option<FunctionInterpreter>,
+}
+
 /// How a round of a load has ended.
 #[derive(PartialEq, Eq)]
 enum Round {
@@ -140,17 +148,18 @@ enum Round {
 
 impl Job<'_> {
     fn run(self, file: File, config: &Config) -> Result<(LoadCounts, u64), LoadError> {
-        let mut reader = FileReader::open(file, self.rules.settings, config.snapshots.has_checksum)?;
+        let reader = FileReader::open(file, self.rules.settings, config.snapshots.has_checksum)?;
         self.server.log.notice(&format!("Loading RDB of version {}", reader.version()));
         let threads = config.worker_threads.max(1);
         let sorted = Sorted::new(self.server.keyspace.shards(), reader.version());
+        let mut input = Input { reader, functions: None };
         let mut counts = LoadCounts::default();
         loop {
-            let (round, more) = self.sort(&mut reader, &sorted, threads)?;
+            let (round, more) = self.sort(&mut input, &sorted, threads)?;
             counts += more;
             counts += self.load(&sorted, threads)?;
             if round == Round::Last {
-                return Ok((counts, reader.at()));
+                return Ok((counts, input.reader.at()));
             }
         }
     }
@@ -158,7 +167,7 @@ impl Job<'_> {
     /// Reads, while other threads sort, until enough is held or the file is at its end.
     fn sort(
         &self,
-        reader: &mut FileReader<File>,
+        input: &mut Input,
         sorted: &Sorted,
         threads: usize,
     ) -> Result<(Round, LoadCounts), LoadError> {
@@ -169,7 +178,7 @@ impl Job<'_> {
             // It is dropped whatever happens: then those who sort come to an end.
             let sender = sender;
             let sorters = spawn(scope, threads, || self.sort_batches(&receiver, sorted))?;
-            let read = self.read(reader, sorted, &sender);
+            let read = self.read(input, sorted, &sender);
             drop(sender);
             let counts = joined(sorters);
             let (ended, mut more) = read.or_else(|error| match (error, &counts) {
@@ -187,7 +196,7 @@ impl Job<'_> {
     /// Hands out the keys of the file, and loads those that are too large for that.
     fn read(
         &self,
-        reader: &mut FileReader<File>,
+        Input { reader, functions }: &mut Input,
         sorted: &Sorted,
         sender: &SyncSender<Batch>,
     ) -> Result<(Round, LoadCounts), LoadError> {
@@ -198,13 +207,7 @@ impl Job<'_> {
                 Piece::Batch(batch) => sender.send(batch).map_err(|_| LoadError::GivenUp)?,
                 Piece::Large => reader.load_key(&self.rules, &mut counts)?,
                 Piece::About(name, text) => self.tell(&name, &text),
-                Piece::Function(library) => {
-                    log.warning(
-                        "The RDB file has a library of functions, which cannot be called yet; it is kept for the next \
-                         file",
-                    );
-                    persistence.keep_function(library);
-                }
+                Piece::Function(code) => self.load_library(functions, &code)?,
                 Piece::Module(name) => log.warning(&format!(
                     "The RDB file has data of module '{name}' beside its keys, which was left out: there are no \
                      modules"
@@ -219,6 +222,24 @@ impl Job<'_> {
             self.report();
         }
         Ok((Round::Full, counts))
+    }
+
+    /// Puts a library in force. One that is there already is replaced, or an error, as a key would be.
+    fn load_library(
+        &self,
+        functions: &mut Option<FunctionInterpreter>,
+        code: &[u8],
+    ) -> Result<(), LoadError> {
+        let server = self.server;
+        let former = if self.rules.replaces { Former::Goes } else { Former::Stays };
+        let interpreter =
+            functions.get_or_insert_with(|| FunctionInterpreter::new(&server.scripts.libraries));
+        let loaded = interpreter.load(server, code, (former, Limit::Nothing));
+        interpreter.collect();
+        loaded.map(drop).map_err(|why| {
+            let why = String::from_utf8_lossy(why.text()).into_owned();
+            LoadError::Library(why.strip_prefix("ERR ").map(str::to_string).unwrap_or(why))
+        })
     }
 
     /// What each of the threads does that sort.

@@ -73,7 +73,7 @@ pub(super) fn freeze(server: &Server, now: Millis, is_base: bool) -> Image {
         ("used-mem", pack::counted::used_bytes().to_string()),
         ("aof-base", u8::from(is_base).to_string()),
     ];
-    let about = About { texts, functions: server.persistence.functions() };
+    let about = About { texts, functions: server.scripts.libraries.codes() };
     let frozen = server.keyspace.freeze(now, config.store.eviction.policy);
     let faults = Arc::clone(&server.persistence.faults);
     Image { frozen, about, changes: server.keyspace.stats().dirty, config, faults }

@@ -14,13 +14,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Script,
-    #[cfg_attr(not(test), expect(dead_code, reason = "there is no FCALL yet"))]
     Function,
 }
 
 /// A script that runs for long.
 #[derive(Clone, Debug)]
-#[expect(dead_code, reason = "FUNCTION STATS will show all of it")]
 pub(crate) struct Slow {
     pub(crate) kind: Kind,
     /// Of the function; empty for a script.
@@ -38,10 +36,10 @@ pub(crate) struct Slow {
 pub(crate) enum Kill {
     Done,
     NothingRuns,
-    /// The other kind runs.
-    OtherKind,
     /// It has written already.
     TooLate,
+    /// The other kind runs.
+    OtherKind,
 }
 
 /// See the file's opener.
@@ -80,8 +78,8 @@ impl Running {
     pub(crate) fn kill(&self, kind: Kind) -> Kill {
         match self.slow().as_mut() {
             None => Kill::NothingRuns,
-            Some(slow) if slow.kind != kind => Kill::OtherKind,
             Some(slow) if slow.has_written => Kill::TooLate,
+            Some(slow) if slow.kind != kind => Kill::OtherKind,
             Some(slow) => {
                 slow.is_killed = true;
                 Kill::Done
@@ -121,6 +119,7 @@ mod tests {
         running.begin(slow());
         assert!(running.may_write());
         assert_eq!(running.kill(Kind::Script), Kill::TooLate);
+        assert_eq!(running.kill(Kind::Function), Kill::TooLate);
         running.end();
         assert_eq!(running.kill(Kind::Script), Kill::NothingRuns);
     }

@@ -1,5 +1,5 @@
 //! Metrics of memory.
-use super::{NO_CLUSTER, NO_FUNCTIONS, NO_REPLICATION};
+use super::{NO_CLUSTER, NO_REPLICATION};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, text, zero};
 use crate::core::memory_limit::uncounted_bytes;
 use crate::core::server::Server;
@@ -72,16 +72,26 @@ pub(in super::super) const MEMORY: &[Metric] = &[
     gauge("number_of_cached_scripts", "Scripts that EVALSHA knows.", |r| {
         (r.server.scripts.cache.size().0 as u64).into()
     }),
-    zero(Kind::Gauge, "number_of_functions", "Functions that are loaded.", NO_FUNCTIONS),
-    zero(Kind::Gauge, "number_of_libraries", "Libraries of functions that are loaded.", NO_FUNCTIONS),
-    zero(Kind::Gauge, "used_memory_vm_functions", "What the interpreter of functions takes.", NO_FUNCTIONS)
-        .unit(Unit::Bytes),
-    gauge("used_memory_vm_total", "What all interpreters take.", |r| r.server.interpreter_bytes().into())
-        .human(),
-    zero(Kind::Gauge, "used_memory_functions", "What the texts of functions take.", NO_FUNCTIONS)
-        .unit(Unit::Bytes),
+    gauge("number_of_functions", "Functions that are loaded.", |r| {
+        (r.server.scripts.libraries.now().size().1 as u64).into()
+    }),
+    gauge("number_of_libraries", "Libraries of functions that are loaded.", |r| {
+        (r.server.scripts.libraries.now().size().0 as u64).into()
+    }),
+    gauge("used_memory_vm_functions", "Memory of the interpreter that runs functions.", |r| {
+        r.server.scripts.libraries.interpreter_bytes().into()
+    })
+    .unit(Unit::Bytes),
+    gauge("used_memory_vm_total", "What all interpreters take.", |r| {
+        (r.server.interpreter_bytes() + r.server.scripts.libraries.interpreter_bytes()).into()
+    })
+    .human(),
+    gauge("used_memory_functions", "What the libraries of functions take: their texts and names.", |r| {
+        function_bytes(r.server).into()
+    })
+    .unit(Unit::Bytes),
     gauge("used_memory_scripts", "What the texts of scripts and functions take.", |r| {
-        script_bytes(r.server).into()
+        (script_bytes(r.server) + function_bytes(r.server)).into()
     })
     .human(),
     gauge("maxmemory", "The setting `maxmemory`.", |r| r.config.maxmemory_bytes.into()).human(),
@@ -155,4 +165,9 @@ pub(in super::super) const MEMORY: &[Metric] = &[
 /// What the texts of scripts take.
 fn script_bytes(server: &Server) -> u64 {
     server.scripts.cache.size().1 as u64
+}
+
+/// What libraries of functions take.
+fn function_bytes(server: &Server) -> u64 {
+    server.scripts.libraries.now().bytes() as u64
 }

@@ -17,4 +17,3 @@ const NO_FORKS: &str = "The process never forks.";
 const NO_IO_THREADS: &str = "No thread does nothing but input and output: workers do their own.";
 const NO_REPLICATION: &str = "There is no replication yet.";
 const NO_SANITIZING: &str = "Every payload and every file is checked in depth while it is read.";
-const NO_FUNCTIONS: &str = "There are no functions yet.";

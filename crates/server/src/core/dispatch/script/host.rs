@@ -5,6 +5,7 @@
 use super::attempt::{self, Fate};
 use crate::core::dispatch::{Executor, Request};
 use crate::core::error;
+use crate::core::functions::log_for_script;
 use crate::core::modes::Modes;
 use crate::core::permission;
 use crate::core::refusal::append_error;
@@ -170,7 +171,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
             };
         }
         if server.is_stopping() {
-            return Err(Stop(error::script_killed(self.start.kind)));
+            return Err(Stop(error::SCRIPT_KILLED.into()));
         }
         if self.is_slow {
             return match server.scripts.running.is_killed() {
@@ -194,7 +195,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
     }
 
     fn killed(&self) -> Stop {
-        Stop(error::script_killed(self.start.kind))
+        Stop(error::SCRIPT_KILLED.into())
     }
 
     #[cold]
@@ -261,15 +262,7 @@ impl Host for ScriptHost<'_, '_> {
             self.has_given_up = true;
             return;
         }
-        let log = &self.executor.server.log;
-        let message = &message[..message.len().min(LOGGED_BYTES_MAX)];
-        let text = String::from_utf8_lossy(message);
-        match level {
-            LogLevel::Debug => log.debug(&text),
-            LogLevel::Verbose => log.verbose(&text),
-            LogLevel::Notice => log.notice(&text),
-            LogLevel::Warning => log.warning(&text),
-        }
+        log_for_script(self.executor.server, level, message);
     }
 
     fn acl_check(&mut self, args: Args<'_>) -> AclCheck {
@@ -306,5 +299,3 @@ impl Host for ScriptHost<'_, '_> {
 const BOUND_MS: u64 = 5_000;
 /// In the restless mode an attempt is given up at one in so many commands.
 const RESTLESS_ONE_IN: usize = 4;
-/// As much is logged of a message.
-const LOGGED_BYTES_MAX: usize = 1024;

@@ -15,6 +15,7 @@
 //! What it has changed is one transaction in the journal. Those who wait for keys are served when it has
 //! ended.
 pub(super) mod attempt;
+mod functions;
 mod host;
 pub(super) mod interpreter;
 
@@ -99,6 +100,7 @@ impl<'s> Executor<'s> {
         let row = self.server.registry.row(session.record.last_row.load(Relaxed) as usize);
         let request = Request { row: Some(row), hash: None, args };
         let done = self.run(session, row, &request, reply);
+        self.note_records(session);
         self.end();
         // Under `appendfsync always` its reply waits until the disk has what it has changed.
         self.note_records(session);

@@ -119,7 +119,7 @@ fn load_parts(
     let lengths = parts.iter().map(|part| length(folder, part)).collect::<Result<Vec<u64>, String>>()?;
     server.log.notice(&format!("Loading the append-only file: {}", names(manifest)));
     server.persistence.loading.begin(server.clock.now(), lengths.iter().sum());
-    server.persistence.forget_functions();
+    server.scripts.libraries.flush();
     for (index, part) in parts.iter().enumerate() {
         let began_us = server.clock.steady_us();
         let is_base = manifest.base.as_ref() == Some(*part);

@@ -1,0 +1,113 @@
+//! Functions: FCALL, and what changes libraries. All of it runs on the thread of scripts, alone, in the one
+//! interpreter of `core/functions`; a function runs as a script does from there on.
+use super::{Executor, FIRST_KEY, count_keys};
+use crate::core::call::{Access, Functions};
+use crate::core::error;
+use crate::core::functions::{Change, FunctionInterpreter, Limit};
+use crate::core::registry::Row;
+use crate::core::session::Session;
+use crate::state::scripts::Kind;
+use command::Done;
+use resp::{Args, Reply};
+
+impl<'s> Executor<'s> {
+    /// A command that calls a function, or changes libraries.
+    #[cold]
+    pub(in super::super) fn run_functions(
+        &mut self,
+        session: &mut Session,
+        (row, what): (&'s Row, Functions),
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> Done {
+        if !self.runs_scripts {
+            self.lend_for_scripts(session);
+            return Ok(());
+        }
+        let libraries = &self.server.scripts.libraries;
+        let (done, interpreter) = self.alone(|this| {
+            let mut interpreter = match this.functions.take() {
+                Some(interpreter) if !interpreter.is_stale(libraries) => interpreter,
+                _ => Box::new(FunctionInterpreter::new(libraries)),
+            };
+            let done = match what {
+                Functions::Call(access) => {
+                    this.call_function(&mut interpreter, session, (row, access), (args, reply))
+                }
+                Functions::Change(what) => {
+                    this.change_libraries(&mut interpreter, session.db, what, (args, reply))
+                }
+            };
+            interpreter.tidy(libraries);
+            (done, interpreter)
+        })?;
+        if interpreter.is_stale(libraries) {
+            // All has gone that it holds: it ends here, where nobody waits for it.
+            libraries.note_interpreter(0);
+        } else {
+            self.functions = Some(interpreter);
+        }
+        done
+    }
+
+    fn call_function(
+        &mut self,
+        interpreter: &mut FunctionInterpreter,
+        session: &mut Session,
+        (row, access): (&'s Row, Access),
+        (args, reply): (Args<'_>, &mut Reply),
+    ) -> Done {
+        self.show(session, row, &args);
+        let catalog = self.server.scripts.libraries.now();
+        let (library, index) = catalog.function(args.at(1)).ok_or_else(error::no_function)?;
+        drop(catalog);
+        base::text::parse_i64(args.at(2)).ok_or_else(error::bad_key_count)?;
+        let keys = count_keys(&args)?;
+        let function = &library.functions[index];
+        let name = function.name.clone().into_bytes();
+        let start = self.may_start(function.flags, access, (Kind::Function, name))?;
+        interpreter.compile_again(self.server, &library)?;
+        let registered = interpreter.registered(&library, index)?;
+        let words = args.iter_from(FIRST_KEY);
+        let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
+        self.as_script(session, (row, &args, start), reply, |host, reply| {
+            interpreter.machine.run_function(registered, keys, argv, host, reply)
+        });
+        Ok(())
+    }
+
+    /// The request is its own effect, and one change.
+    fn change_libraries(
+        &mut self,
+        interpreter: &mut FunctionInterpreter,
+        db: u16,
+        what: Change,
+        (args, reply): (Args<'_>, &mut Reply),
+    ) -> Done {
+        let server = self.server;
+        interpreter.change(server, (what, &args), Limit::Client, reply)?;
+        server.keyspace.dirty(1);
+        if self.recorder.is_on() {
+            let recording = self.recorder.begin_counted(&server.journal, db, 0);
+            self.recorder.end_said(recording, &server.journal, true, &args);
+        }
+        Ok(())
+    }
+
+    /// What an append-only file holds of them.
+    pub(in super::super) fn replay_functions(&mut self, what: Functions, args: &Args<'_>, reply: &mut Reply) {
+        let Functions::Change(what) = what else { return };
+        let libraries = &self.server.scripts.libraries;
+        let interpreter = match self.functions.take() {
+            Some(interpreter) if !interpreter.is_stale(libraries) => interpreter,
+            _ => Box::new(FunctionInterpreter::new(libraries)),
+        };
+        let interpreter = self.functions.insert(interpreter);
+        if let Err(why) = interpreter.change(self.server, (what, args), Limit::Nothing, reply) {
+            let (name, why) = (args.at(1).escape_ascii(), String::from_utf8_lossy(why.text()).into_owned());
+            let log = &self.server.log;
+            log.warning(&format!("FUNCTION {name} of the append-only file could not be run again: {why}"));
+        }
+        interpreter.collect();
+    }
+}

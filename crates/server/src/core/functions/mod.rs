@@ -1,0 +1,197 @@
+//! The interpreter of functions: all libraries live in one, because what their variables hold lasts from call
+//! to call. It belongs to the thread of scripts, which starts it with the first library or call.
+//!
+//! ```text
+//! FUNCTION LOAD:  is the name free? -> the code runs, and registers functions -> are theirs free? -> in force
+//! FCALL:          found in the catalog (`state/scripts/libraries.rs`) -> compiled already? -> run
+//!                                                                          \- no: its code runs first
+//! ```
+//!
+//! A library that came with a file was compiled on the thread that loads, to see whether it can be and what
+//! it registers; the thread of scripts compiles it again when it is first called. Code that loads sees
+//! neither keys nor time, so it registers the same again. When all libraries go (FUNCTION FLUSH, or a file
+//! that is loaded) the interpreter goes with them.
+//!
+//! `change.rs` has the commands that change libraries, which clients send and append-only files hold.
+mod change;
+mod host;
+
+use crate::core::error;
+use crate::core::server::Server;
+use crate::state::scripts::{Catalog, Former, Function, Libraries, Library};
+pub(crate) use change::Change;
+use command::Error;
+use host::LoadHost;
+pub(crate) use host::{Limit, log_for_script};
+use script::{Kind, Machine, Registered, Settings, library_name};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// After a call the collector goes one step on if there is more than this.
+const COLLECT_BYTES_MIN: usize = 1 << 20;
+
+/// See the file's opener.
+pub(crate) struct FunctionInterpreter {
+    pub(crate) machine: Machine,
+    /// By the numbers of the libraries.
+    compiled: BTreeMap<u64, script::Library>,
+    /// Of the libraries, when it was started.
+    generation: u64,
+}
+
+impl FunctionInterpreter {
+    pub(crate) fn new(libraries: &Libraries) -> FunctionInterpreter {
+        let machine = Machine::new(Kind::Functions, Settings::default());
+        FunctionInterpreter { machine, compiled: BTreeMap::new(), generation: libraries.generation() }
+    }
+
+    /// Whether all libraries have gone since it was started.
+    pub(crate) fn is_stale(&self, libraries: &Libraries) -> bool {
+        self.generation != libraries.generation()
+    }
+
+    /// Puts a library in force. Returns its name.
+    pub(crate) fn load(
+        &mut self,
+        server: &Server,
+        code: &[u8],
+        (former, limit): (Former, Limit),
+    ) -> Result<Vec<u8>, Error> {
+        let libraries = &server.scripts.libraries;
+        let name = library_name(code).map_err(|why| Error::quoting(&[&why]))?;
+        if former == Former::Stays && libraries.now().has(&name) {
+            return Err(error::library_exists(&name));
+        }
+        let library = self.compile(server, code, limit)?;
+        let number = library.number;
+        match libraries.change(|catalog| catalog.add(library, former)) {
+            Ok(gone) => drop(gone.and_then(|gone| self.compiled.remove(&gone.number))),
+            Err(taken) => {
+                self.compiled.remove(&number);
+                return Err(error::taken(&taken));
+            }
+        }
+        Ok(name)
+    }
+
+    /// Puts all of these libraries in force, or none.
+    pub(crate) fn load_all(
+        &mut self,
+        server: &Server,
+        codes: &[Vec<u8>],
+        (others, limit): (Others, Limit),
+    ) -> Result<(), Error> {
+        let libraries = &server.scripts.libraries;
+        let done = self.try_load_all(server, codes, (others, limit));
+        if done.is_ok() && others == Others::Go {
+            self.generation = libraries.generation();
+        }
+        let catalog = libraries.now();
+        self.keep_only(&catalog);
+        done
+    }
+
+    fn try_load_all(
+        &mut self,
+        server: &Server,
+        codes: &[Vec<u8>],
+        (others, limit): (Others, Limit),
+    ) -> Result<(), Error> {
+        let libraries = &server.scripts.libraries;
+        let mut fresh = Catalog::default();
+        for code in codes {
+            let name = library_name(code).map_err(|why| Error::quoting(&[&why]))?;
+            if fresh.has(&name) {
+                return Err(error::library_exists(&name));
+            }
+            let library = self.compile(server, code, limit)?;
+            fresh.add(library, Former::Stays).map_err(|taken| error::taken(&taken))?;
+        }
+        let all = match others {
+            Others::Go => {
+                libraries.flush();
+                fresh
+            }
+            Others::Stay(former) => {
+                libraries.now().add_all(&fresh, former).map_err(|taken| error::taken_by_restored(&taken))?
+            }
+        };
+        libraries.replace(all);
+        Ok(())
+    }
+
+    /// Takes the library of this name out of force. Whether there was one.
+    pub(crate) fn remove(&mut self, libraries: &Libraries, name: &[u8]) -> bool {
+        let gone = libraries.change(|catalog| catalog.remove(name));
+        if let Some(gone) = &gone {
+            self.compiled.remove(&gone.number);
+        }
+        gone.is_some()
+    }
+
+    /// Has a library compiled that is in force.
+    pub(crate) fn compile_again(&mut self, server: &Server, library: &Library) -> Result<(), Error> {
+        if !self.compiled.contains_key(&library.number) {
+            let mut host = LoadHost::again(server);
+            let compiled = self.machine.load_library(&library.code, &mut host);
+            let compiled = compiled.map_err(|why| Error::quoting(&[&why]))?;
+            self.compiled.insert(library.number, compiled);
+        }
+        Ok(())
+    }
+
+    /// A function of a library that is compiled.
+    pub(crate) fn registered(&self, library: &Library, index: usize) -> Result<&Registered, Error> {
+        let functions = self.compiled.get(&library.number).map_or(&[][..], script::Library::functions);
+        let is_it = |function: &&Registered| function.name() == library.functions[index].name;
+        functions.get(index).filter(is_it).ok_or_else(error::no_function)
+    }
+
+    /// Runs a library's code, and keeps the functions that it has registered.
+    fn compile(&mut self, server: &Server, code: &[u8], limit: Limit) -> Result<Arc<Library>, Error> {
+        let mut host = LoadHost::new(server, limit);
+        let compiled = self.machine.load_library(code, &mut host);
+        let compiled = compiled.map_err(|why| Error::quoting(&[&why]))?;
+        let functions = compiled.functions().iter().map(|function| Function {
+            name: function.name().to_string(),
+            description: function.description().map(<[u8]>::to_vec),
+            flags: function.flags(),
+        });
+        let library = Library {
+            number: server.scripts.libraries.take_number(),
+            name: compiled.name().to_vec(),
+            code: code.into(),
+            functions: functions.collect(),
+        };
+        self.compiled.insert(library.number, compiled);
+        Ok(Arc::new(library))
+    }
+
+    /// Forgets what was compiled of others.
+    fn keep_only(&mut self, catalog: &Catalog) {
+        let mut numbers: Vec<u64> = catalog.libraries().map(|library| library.number).collect();
+        numbers.sort_unstable();
+        self.compiled.retain(|number, _| numbers.binary_search(number).is_ok());
+    }
+
+    /// Between two calls: collects some of what they have left.
+    pub(crate) fn collect(&self) {
+        if self.machine.used_bytes() > COLLECT_BYTES_MIN {
+            self.machine.collect();
+        }
+    }
+
+    /// The same, for the interpreter that runs functions: what it takes is counted.
+    pub(crate) fn tidy(&self, libraries: &Libraries) {
+        self.collect();
+        libraries.note_interpreter(self.machine.used_bytes());
+    }
+}
+
+/// What becomes of the libraries that are there, when several are put in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Others {
+    Go,
+    /// They stay, but for those of the same name, perhaps.
+    Stay(Former),
+}
