@@ -85,6 +85,10 @@ impl Flags {
     pub const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
+    /// The flags but for those of `other`.
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
+    }
     /// Whether all of `other` are set.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0

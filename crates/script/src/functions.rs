@@ -54,7 +54,8 @@ fn split_code(code: &[u8]) -> std::result::Result<(Vec<u8>, &[u8]), Vec<u8>> {
         return Err(wrong(&[b"Missing library metadata"]));
     }
     let invalid = || wrong(&[b"Invalid library metadata"]);
-    let end = memchr::memchr(b'\n', code).ok_or_else(invalid)?;
+    // The line is text, which a zero byte ends.
+    let end = memchr::memchr2(b'\n', 0, code).filter(|end| code[*end] == b'\n').ok_or_else(invalid)?;
     let words = words(&code[..end]).ok_or_else(invalid)?;
     let (engine, options) = words.split_first().ok_or_else(invalid)?;
     let mut name: Option<&[u8]> = None;

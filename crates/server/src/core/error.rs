@@ -466,7 +466,7 @@ pub(crate) fn load_append_only_failed() -> Error {
 }
 
 pub(crate) fn reload_failed() -> Error {
-    Error::custom("ERR Error trying to load the RDB dump, check server logs")
+    Error::custom("ERR Error trying to load the RDB dump, check server logs.")
 }
 
 pub(crate) fn shutdown_failed() -> Error {

@@ -116,12 +116,12 @@ impl<'s> Executor<'s> {
     pub(super) fn look_at_disk(
         &self,
         session: &Session,
-        row: &'s Row,
+        (row, flags): (&'s Row, Flags),
         is_exec: bool,
     ) -> Result<(), Refusal<'s>> {
         match self.server.persistence.refusing() {
             NOTHING => Ok(()),
-            why => refuse_for_disk(self.server, why, session, (row, is_exec)),
+            why => refuse_for_disk(self.server, why, session, (row, flags, is_exec)),
         }
     }
 
@@ -158,9 +158,9 @@ fn refuse_for_disk<'s>(
     server: &Server,
     why: u8,
     session: &Session,
-    (row, is_exec): (&'s Row, bool),
+    (row, flags, is_exec): (&'s Row, Flags, bool),
 ) -> Result<(), Refusal<'s>> {
-    let has = |flag| row.flags.has(flag) || is_exec && session.has_queued(flag);
+    let has = |flag| flags.has(flag) || is_exec && session.has_queued(flag);
     let concerns = has(Flags::WRITE) || row.flags.has(Flags::TELLS_HEALTH);
     if why & UNSAVED != 0 && concerns {
         return Err(Refusal::Unsaved(row));

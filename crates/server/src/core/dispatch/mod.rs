@@ -361,7 +361,8 @@ impl<'s> Executor<'s> {
             return false;
         }
         let is_exec = matches!(row.run, Run::Server(ServerRun::Queue));
-        let has = |flag| row.flags.has(flag) || (is_exec && session.has_queued(flag));
+        let flags = self.flags_of(row, &request.args);
+        let has = |flag| flags.has(flag) || (is_exec && session.has_queued(flag));
         let may_change = has(Flags::WRITE) || has(Flags::MAY_REPLICATE);
         let waits = may_change || self.held == Held::Everything;
         let waits = waits && !session.record.details().is_monitor;
@@ -522,7 +523,8 @@ impl<'s> Executor<'s> {
             return Err(Hindrance::Refused(Refusal::TooLong(row)));
         }
         let is_exec = session.modes.is_any() && matches!(row.run, Run::Server(ServerRun::Queue));
-        self.look_at_disk(session, row, is_exec).map_err(Hindrance::Refused)?;
+        let flags = self.flags_of(row, &request.args);
+        self.look_at_disk(session, (row, flags), is_exec).map_err(Hindrance::Refused)?;
         if self.is_shut_out && !row.flags.has(Flags::ALLOW_BUSY) {
             return Err(Hindrance::Refused(Refusal::Busy(
                 row,
@@ -541,7 +543,7 @@ impl<'s> Executor<'s> {
         if !self.memory_limit.is_set() {
             return Ok(());
         }
-        let room = if row.flags.has(Flags::DENYOOM) {
+        let room = if flags.has(Flags::DENYOOM) {
             self.room_for(session.db, request)
         } else if is_exec && session.has_queued(Flags::DENYOOM) {
             cold_path();

@@ -1,14 +1,15 @@
 //! Functions: FCALL, and what changes libraries. All of it runs on the thread of scripts, alone, in the one
 //! interpreter of `core/functions`; a function runs as a script does from there on.
 use super::{Executor, FIRST_KEY, count_keys};
-use crate::core::call::{Access, Functions};
+use crate::core::call::{Access, Functions, ServerRun};
 use crate::core::error;
 use crate::core::functions::{Change, FunctionInterpreter, Limit};
-use crate::core::registry::Row;
+use crate::core::registry::{Row, Run};
 use crate::core::session::Session;
 use crate::state::scripts::Kind;
-use command::Done;
+use command::{Done, Flags};
 use resp::{Args, Reply};
+use script::Flags as Promised;
 
 impl<'s> Executor<'s> {
     /// A command that calls a function, or changes libraries.
@@ -48,6 +49,32 @@ impl<'s> Executor<'s> {
             self.functions = Some(interpreter);
         }
         done
+    }
+
+    /// The flags of a request: of FCALL they are those that its function has promised, so it is held back and
+    /// refused as a command of that kind.
+    #[inline]
+    pub(in super::super) fn flags_of(&self, row: &Row, args: &Args<'_>) -> Flags {
+        match row.run {
+            Run::Server(ServerRun::Function(Functions::Call(_))) => self.flags_of_call(row, args),
+            _ => row.flags,
+        }
+    }
+
+    #[cold]
+    fn flags_of_call(&self, row: &Row, args: &Args<'_>) -> Flags {
+        let Some((library, index)) = self.server.scripts.libraries.now().function(args.at(1)) else {
+            return row.flags;
+        };
+        let promised = library.functions[index].flags;
+        let flags = row.flags.without(Flags::MAY_REPLICATE);
+        if promised.has(Promised::NO_WRITES) {
+            flags
+        } else if promised.has(Promised::ALLOW_OOM) {
+            flags.or(Flags::WRITE)
+        } else {
+            flags.or(Flags::WRITE).or(Flags::DENYOOM)
+        }
     }
 
     fn call_function(
