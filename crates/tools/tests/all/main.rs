@@ -7,6 +7,7 @@ mod clients;
 mod configuration;
 mod daemon;
 mod failing_disk;
+mod functions;
 mod home;
 mod output;
 mod process;

@@ -1,0 +1,260 @@
+//! Libraries of functions as several clients see them: a function that runs for long, one whose client has
+//! left, a server that ends meanwhile; libraries without end, many of them, and payloads that are none.
+use base::random::Random;
+use disk::rdb::{VERSION_WRITTEN, seal};
+use server::Config;
+use testkit::in_process::InProcess;
+use testkit::resp_client::RespClient;
+use testkit::resp_value::Value;
+
+/// How often it is asked at most whether something has come about.
+const ROUNDS: usize = 10_000_000;
+
+/// Two workers, so that one answers while another waits. A function is slow at once.
+fn server() -> InProcess {
+    InProcess::start(Config { worker_threads: 2, busy_reply_threshold_ms: 1, ..InProcess::config() })
+}
+
+fn call(client: &mut RespClient, words: &[&str]) -> Value {
+    client.call(words).unwrap()
+}
+
+fn text(value: &Value) -> String {
+    String::from_utf8_lossy(value.text().unwrap_or_default()).into_owned()
+}
+
+/// The text of the answer.
+fn told(client: &mut RespClient, request: &str) -> String {
+    text(&call(client, &request.split(' ').collect::<Vec<_>>()))
+}
+
+fn load(client: &mut RespClient, code: &str) -> String {
+    text(&call(client, &["FUNCTION", "LOAD", code]))
+}
+
+/// A library with a function of the same name.
+fn library(name: &str, body: &str) -> String {
+    format!("#!lua name={name}\nredis.register_function('{name}', function(keys, args) {body} end)")
+}
+
+fn parts(value: Value) -> Vec<Value> {
+    match value {
+        Value::Aggregate(_, parts) => parts,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Who runs for long, by FUNCTION STATS: its name and command, and how many libraries and functions there are.
+fn stats(client: &mut RespClient) -> (Option<(String, Vec<String>)>, (String, String)) {
+    let mut all = parts(call(client, &["FUNCTION", "STATS"]));
+    let engine = parts(parts(all.swap_remove(3)).swap_remove(1));
+    let running = match all.swap_remove(1) {
+        Value::Aggregate(_, running) => {
+            let command = parts(running[3].clone()).iter().map(text).collect();
+            Some((text(&running[1]), command))
+        }
+        _ => None,
+    };
+    (running, (text(&engine[1]), text(&engine[3])))
+}
+
+/// Asks until a function runs for long.
+fn await_slow(client: &mut RespClient) -> (String, Vec<String>) {
+    (0..ROUNDS).find_map(|_| stats(client).0).expect("a function runs")
+}
+
+const BUSY: &str = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
+
+/// Sends a call that does not end.
+fn spin(server: &InProcess, words: &[&str]) -> RespClient {
+    let mut client = server.client().unwrap();
+    client.send(words).unwrap();
+    client
+}
+
+#[test]
+fn a_function_that_runs_for_long_is_shown_and_killed() {
+    let server = server();
+    let (mut observer, mut other) = (server.client().unwrap(), server.client().unwrap());
+    load(&mut observer, &library("spin", "while true do end"));
+    let mut waiting = spin(&server, &["FCALL", "Spin", "1", "k", "two words"]);
+    let command = ["FCALL", "Spin", "1", "k", "two words"].map(str::to_string).to_vec();
+    assert_eq!(await_slow(&mut observer), ("spin".to_string(), command));
+    for refused in [
+        "GET k",
+        "FUNCTION LIST",
+        "FUNCTION LOAD x",
+        "FUNCTION HELP",
+        "FCALL spin 0",
+        "EVAL return 0",
+        "SCRIPT KILL",
+    ] {
+        assert_eq!(told(&mut other, refused), BUSY, "{refused}");
+    }
+    assert_eq!(told(&mut other, "FUNCTION KILL"), "OK");
+    let killed = "ERR Script killed by user with SCRIPT KILL... script: spin, on @user_function:2.";
+    assert_eq!(text(&waiting.receive().unwrap()), killed);
+    assert_eq!(stats(&mut observer).0, None);
+    assert_eq!(told(&mut waiting, "FUNCTION KILL"), "NOTBUSY No scripts in execution right now.");
+    assert_eq!(told(&mut waiting, "SET k v"), "OK");
+}
+
+#[test]
+fn functions_and_scripts_are_killed_by_their_own_commands() {
+    let server = server();
+    let mut observer = server.client().unwrap();
+    let script = "redis.call('ping') while true do end";
+    let mut waiting = spin(&server, &["EVAL", script, "0"]);
+    let busy = BUSY.replace("FUNCTION", "SCRIPT");
+    let is_busy = (0..ROUNDS).any(|_| told(&mut observer, "GET k") == busy);
+    assert!(is_busy);
+    assert_eq!(told(&mut observer, "FUNCTION KILL"), busy);
+    assert_eq!(told(&mut observer, "FUNCTION STATS"), busy);
+    assert_eq!(told(&mut observer, "SCRIPT KILL"), "OK");
+    assert!(text(&waiting.receive().unwrap()).starts_with("ERR Script killed by user with SCRIPT KILL... "));
+}
+
+#[test]
+fn a_function_that_has_written_is_ended_with_the_server_only() {
+    let server = server();
+    let mut observer = server.client().unwrap();
+    load(&mut observer, &library("spin", "redis.call('set', keys[1], 1) while true do end"));
+    let mut waiting = spin(&server, &["FCALL", "spin", "1", "k"]);
+    await_slow(&mut observer);
+    for kill in ["FUNCTION KILL", "SCRIPT KILL"] {
+        assert!(told(&mut observer, kill).starts_with("UNKILLABLE "), "{kill}");
+    }
+    assert!(stats(&mut observer).0.is_some());
+    observer.send(&["SHUTDOWN", "NOSAVE"]).unwrap();
+    assert!(observer.receive().is_err(), "the connection ends without an answer");
+    assert!(waiting.receive().is_err());
+}
+
+#[test]
+fn the_function_of_a_client_that_has_left_goes_on_until_it_is_killed() {
+    let server = server();
+    let mut observer = server.client().unwrap();
+    load(&mut observer, &library("spin", "while true do end"));
+    let waiting = spin(&server, &["FCALL", "spin", "0"]);
+    await_slow(&mut observer);
+    drop(waiting);
+    await_slow(&mut observer);
+    assert_eq!(told(&mut observer, "FUNCTION KILL"), "OK");
+    // It ends when it is asked next, and nobody is told.
+    let answer = (0..ROUNDS).map(|_| told(&mut observer, "FUNCTION DELETE spin")).find(|told| told != BUSY);
+    assert_eq!(answer.as_deref(), Some("OK"));
+    assert_eq!(told(&mut observer, "SET k v"), "OK");
+}
+
+#[test]
+fn a_library_whose_code_does_not_end_is_not_loaded_and_nothing_is_lost() {
+    let server = server();
+    let mut client = server.client().unwrap();
+    load(&mut client, &library("a", "return 1"));
+    let endless = "#!lua name=a\nredis.register_function('b', function() end) while true do end";
+    let refused = "ERR Error registering functions: ERR FUNCTION LOAD timeout";
+    assert_eq!(text(&call(&mut client, &["FUNCTION", "LOAD", "REPLACE", endless])), refused);
+    let payload = [&b"\xF5\x40"[..], &[endless.len() as u8], endless.as_bytes()].concat();
+    let payload = seal(payload, VERSION_WRITTEN);
+    let restored = client.call(&[&b"FUNCTION"[..], b"RESTORE", &payload, b"FLUSH"]).unwrap();
+    assert_eq!(text(&restored), refused);
+    assert_eq!(told(&mut client, "FCALL a 0"), "1");
+    assert_eq!(told(&mut client, "FCALL b 0"), "ERR Function not found");
+}
+
+#[test]
+fn a_thousand_libraries_are_kept_over_a_reload_and_go_with_a_flush() {
+    let server = server();
+    let mut client = server.client().unwrap();
+    for n in 0..1_000 {
+        let name = format!("l{n}");
+        assert_eq!(load(&mut client, &library(&name, &format!("return {n}"))), name);
+    }
+    for _ in 0..2 {
+        assert_eq!(stats(&mut client).1, ("1000".into(), "1000".into()));
+        for n in (0..1_000).step_by(37) {
+            assert_eq!(told(&mut client, &format!("FCALL L{n} 0")), n.to_string());
+        }
+        assert_eq!(told(&mut client, "DEBUG RELOAD"), "OK");
+    }
+    let dump = call(&mut client, &["FUNCTION", "DUMP"]);
+    assert_eq!(told(&mut client, "FUNCTION FLUSH"), "OK");
+    assert_eq!(stats(&mut client).1, ("0".into(), "0".into()));
+    let info = told(&mut client, "INFO memory");
+    for gone in ["number_of_functions", "used_memory_functions", "used_memory_vm_functions"] {
+        assert!(info.contains(&format!("\r\n{gone}:0\r\n")), "{info}");
+    }
+    let restored = client.call(&[b"FUNCTION", &b"RESTORE"[..], dump.text().unwrap()]).unwrap();
+    assert_eq!(text(&restored), "OK");
+    assert_eq!(stats(&mut client).1, ("1000".into(), "1000".into()));
+}
+
+#[test]
+fn variables_of_a_library_last_until_it_is_loaded_again() {
+    let server = server();
+    let mut client = server.client().unwrap();
+    let count = "#!lua name=n\nlocal n = 0 redis.register_function('n', function() n = n + 1 return n end)";
+    let next = |client: &mut RespClient| told(client, "FCALL n 0");
+    load(&mut client, count);
+    assert_eq!((next(&mut client), next(&mut client)), ("1".into(), "2".into()));
+    load(&mut client, &library("other", "return 1"));
+    call(&mut client, &["FUNCTION", "LOAD", "REPLACE", "#!lua name=n\nnothing()"]);
+    let dump = call(&mut client, &["FUNCTION", "DUMP"]);
+    assert_eq!(next(&mut client), "3", "nothing of this has changed it");
+    for words in [&["FUNCTION", "LOAD", "REPLACE", count][..], &["DEBUG", "RELOAD"]] {
+        call(&mut client, words);
+        assert_eq!((next(&mut client), next(&mut client)), ("1".into(), "2".into()), "{words:?}");
+    }
+    for policy in ["REPLACE", "FLUSH"] {
+        let restore = [b"FUNCTION", &b"RESTORE"[..], dump.text().unwrap(), policy.as_bytes()];
+        assert_eq!(text(&client.call(&restore).unwrap()), "OK");
+        assert_eq!((next(&mut client), next(&mut client)), ("1".into(), "2".into()), "{policy}");
+    }
+}
+
+#[test]
+fn code_that_is_nested_deeply_is_loaded_from_a_file_too() {
+    let server = server();
+    let mut client = server.client().unwrap();
+    let nested = format!("return {}1{}", "(".repeat(180), ")".repeat(180));
+    assert_eq!(load(&mut client, &library("deep", &nested)), "deep");
+    assert_eq!(told(&mut client, "DEBUG RELOAD"), "OK");
+    assert_eq!(told(&mut client, "FCALL deep 0"), "1");
+}
+
+#[test]
+fn restoring_any_bytes_changes_all_libraries_or_none() {
+    let server = server();
+    let mut client = server.client().unwrap();
+    for name in ["a", "b", "c"] {
+        load(&mut client, &library(name, "return {1, 'x'}"));
+    }
+    let whole = call(&mut client, &["FUNCTION", "DUMP"]).text().unwrap().to_vec();
+    let body = &whole[..whole.len() - 10];
+    let mut random = Random::new(3);
+    let (mut restored, mut refused) = (0, 0);
+    for round in 0..3_000 {
+        let mut bytes = body.to_vec();
+        for _ in 0..=random.below(2) {
+            let at = random.below(bytes.len() as u64) as usize;
+            match random.below(3) {
+                0 => bytes[at] = random.next_u64() as u8,
+                1 => drop(bytes.remove(at)),
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        let policy = ["APPEND", "REPLACE", "FLUSH"][random.below(3) as usize];
+        let before = call(&mut client, &["FUNCTION", "LIST", "WITHCODE"]);
+        let payload = seal(bytes, VERSION_WRITTEN);
+        let restore = [b"FUNCTION", &b"RESTORE"[..], &payload, policy.as_bytes()];
+        match text(&client.call(&restore).unwrap()).as_str() {
+            "OK" => restored += 1,
+            why => {
+                refused += 1;
+                let after = call(&mut client, &["FUNCTION", "LIST", "WITHCODE"]);
+                assert_eq!(after, before, "round {round}: {why}");
+            }
+        }
+    }
+    assert!(restored > 0 && refused > 1_000, "{restored} restored, {refused} refused");
+}
