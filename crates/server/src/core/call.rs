@@ -1,7 +1,6 @@
 //! What a command on the server is given (`ServerCall`), how it may run beside others (`ServerRun`), and the
 //! row that describes it (`ServerCommand`). Commands on data see less than this: the keys that are locked for
 //! them, through `command::Call`.
-use crate::core::functions::Change;
 use crate::core::server::Server;
 use crate::core::session::Session;
 use base::Millis;
@@ -75,6 +74,15 @@ pub(crate) enum Functions {
     /// FCALL
     Call(Access),
     Change(Change),
+}
+
+/// The commands that change libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Load,
+    Delete,
+    Flush,
+    Restore,
 }
 
 /// What a caller allows a script.

@@ -652,6 +652,11 @@ pub(crate) fn taken_by_restored(name: &Taken) -> Error {
     }
 }
 
+/// A subcommand of FUNCTION with more arguments than it takes.
+pub(crate) fn function_arguments(subcommand: &[u8]) -> Error {
+    Error::unknown_subcommand(subcommand, "FUNCTION")
+}
+
 pub(crate) fn unknown_load_option(word: &[u8]) -> Error {
     Error::quoting(&[b"ERR Unknown option given: ", word])
 }
@@ -682,4 +687,10 @@ pub(crate) fn old_function() -> Error {
 
 pub(crate) fn broken_library() -> Error {
     Error::custom("ERR Failed loading library payload")
+}
+
+/// What is wrong with a library, for the log.
+pub(crate) fn without_code(error: &Error) -> String {
+    let text = error.text();
+    String::from_utf8_lossy(text.strip_prefix(b"ERR ").unwrap_or(text)).into_owned()
 }

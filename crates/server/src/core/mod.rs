@@ -13,7 +13,8 @@
 //! worker to worker. Of clients, `subscriptions` knows what one listens to, `client_line` is the line of
 //! CLIENT LIST, `client_memory` counts what they take, `output_bound` says how much may wait for one unsent.
 //! `lent` has requests that take long run on other threads. `functions` has the interpreter in which the
-//! libraries of functions live. `persistence` writes snapshots of the data and loads them. `crash_report` says what all of this was doing when the server failed.
+//! libraries of functions live. `persistence` writes snapshots of the data and loads them. `crash_report`
+//! says what all of this was doing when the server failed.
 pub(crate) mod blocking;
 pub(crate) mod call;
 pub(crate) mod client_line;

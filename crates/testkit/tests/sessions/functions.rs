@@ -44,7 +44,7 @@ fn parts(value: Value) -> Vec<Value> {
     }
 }
 
-/// Who runs for long, by FUNCTION STATS: its name and command, and how many libraries and functions there are.
+/// What runs for long, by FUNCTION STATS: its name and command; how many libraries and functions there are.
 fn stats(client: &mut RespClient) -> (Option<(String, Vec<String>)>, (String, String)) {
     let mut all = parts(call(client, &["FUNCTION", "STATS"]));
     let engine = parts(parts(all.swap_remove(3)).swap_remove(1));

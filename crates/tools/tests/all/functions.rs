@@ -127,7 +127,11 @@ impl Drop for Peer {
 /// Libraries go to a redis-server and come back, by files that these options have both write.
 fn exchange(name: &str, program: &str, options: &[&str], how: &str) {
     if Command::new(program).arg("--version").output().is_err() {
-        return skip_without(program);
+        // Not every machine has the one that is unpacked.
+        if program != UNPACKED {
+            skip_without(program);
+        }
+        return;
     }
     let mut home = Home::new(name);
     home.start(options);

@@ -6,9 +6,8 @@ mod report;
 use super::help as help_of;
 use super::script::kill_kind;
 use crate::core::call::{
-    Access as Allowed, Functions, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun,
+    Access as Allowed, Change, Functions, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun,
 };
-use crate::core::functions::Change;
 use crate::state::scripts::Kind;
 use command::{Access, Acl, Arg, Arity, Doc, Done, Flags, Group, KeySpec};
 use disk::rdb::{Form, VERSION_WRITTEN, dump_libraries};

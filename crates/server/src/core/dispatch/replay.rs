@@ -42,8 +42,8 @@ impl<'s> Executor<'s> {
         result
     }
 
-    /// Runs a command on the data of this database, or one that changes libraries of functions. Other commands
-    /// on the server do nothing.
+    /// Runs a command on the data of this database, or one that changes libraries of functions. Other
+    /// commands on the server do nothing.
     pub(crate) fn replay(
         &mut self,
         db: u16,

@@ -1,21 +1,13 @@
-//! The commands that change libraries: FUNCTION LOAD, DELETE, FLUSH and RESTORE, as a client sends them and an
-//! append-only file holds them. Each changes all that it says, or nothing.
+//! The commands that change libraries: FUNCTION LOAD, DELETE, FLUSH and RESTORE, as a client sends them and
+//! an append-only file holds them. Each changes all that it says, or nothing.
 use super::{FunctionInterpreter, Limit, Others};
+use crate::core::call::Change;
 use crate::core::error;
 use crate::core::server::Server;
 use crate::state::scripts::Former;
 use command::{Done, Error};
 use disk::rdb::{LibrariesError, read_libraries};
 use resp::{Args, Reply};
-
-/// Which of them it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Load,
-    Delete,
-    Flush,
-    Restore,
-}
 
 impl FunctionInterpreter {
     /// Runs it. The caller runs alone, or loads the data.
@@ -56,7 +48,7 @@ impl FunctionInterpreter {
 
     fn restore(&mut self, server: &Server, args: &Args<'_>, limit: Limit, reply: &mut Reply) -> Done {
         if args.len() > 4 {
-            return Err(Error::unknown_subcommand(args.at(1), "FUNCTION"));
+            return Err(error::function_arguments(args.at(1)));
         }
         let others = match args.get(3).map(<[u8]>::to_ascii_lowercase).as_deref() {
             None | Some(b"append") => Others::Stay(Former::Stays),
@@ -78,7 +70,7 @@ impl FunctionInterpreter {
 
 fn flush(server: &Server, args: &Args<'_>, reply: &mut Reply) -> Done {
     if args.len() > 3 {
-        return Err(Error::unknown_subcommand(args.at(1), "FUNCTION"));
+        return Err(error::function_arguments(args.at(1)));
     }
     let is_good = |word: &[u8]| [&b"sync"[..], b"async"].iter().any(|good| word.eq_ignore_ascii_case(good));
     if args.get(2).is_some_and(|word| !is_good(word)) {

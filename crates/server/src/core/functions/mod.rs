@@ -2,7 +2,7 @@
 //! to call. It belongs to the thread of scripts, which starts it with the first library or call.
 //!
 //! ```text
-//! FUNCTION LOAD:  is the name free? -> the code runs, and registers functions -> are theirs free? -> in force
+//! FUNCTION LOAD:  is its name free? -> the code runs, and registers functions -> are theirs? -> in force
 //! FCALL:          found in the catalog (`state/scripts/libraries.rs`) -> compiled already? -> run
 //!                                                                          \- no: its code runs first
 //! ```
@@ -19,7 +19,6 @@ mod host;
 use crate::core::error;
 use crate::core::server::Server;
 use crate::state::scripts::{Catalog, Former, Function, Libraries, Library};
-pub(crate) use change::Change;
 use command::Error;
 use host::LoadHost;
 pub(crate) use host::{Limit, log_for_script};

@@ -3,6 +3,7 @@
 //!
 //! Clients may connect meanwhile. What they ask for is answered with -LOADING, but for commands that say that
 //! they run then, of which none touches the data.
+use crate::core::error;
 use crate::core::functions::{FunctionInterpreter, Limit};
 use crate::core::memory_limit::free_flushed;
 use crate::core::server::Server;
@@ -236,10 +237,7 @@ impl Job<'_> {
             functions.get_or_insert_with(|| FunctionInterpreter::new(&server.scripts.libraries));
         let loaded = interpreter.load(server, code, (former, Limit::Nothing));
         interpreter.collect();
-        loaded.map(drop).map_err(|why| {
-            let why = String::from_utf8_lossy(why.text()).into_owned();
-            LoadError::Library(why.strip_prefix("ERR ").map(str::to_string).unwrap_or(why))
-        })
+        loaded.map(drop).map_err(|why| LoadError::Library(error::without_code(&why)))
     }
 
     /// What each of the threads does that sort.

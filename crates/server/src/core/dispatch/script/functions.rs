@@ -1,9 +1,9 @@
 //! Functions: FCALL, and what changes libraries. All of it runs on the thread of scripts, alone, in the one
 //! interpreter of `core/functions`; a function runs as a script does from there on.
 use super::{Executor, FIRST_KEY, count_keys};
-use crate::core::call::{Access, Functions, ServerRun};
+use crate::core::call::{Access, Change, Functions, ServerRun};
 use crate::core::error;
-use crate::core::functions::{Change, FunctionInterpreter, Limit};
+use crate::core::functions::{FunctionInterpreter, Limit};
 use crate::core::registry::{Row, Run};
 use crate::core::session::Session;
 use crate::state::scripts::Kind;
