@@ -652,9 +652,10 @@ pub(crate) fn taken_by_restored(name: &Taken) -> Error {
     }
 }
 
-/// A subcommand of FUNCTION with more arguments than it takes.
-pub(crate) fn function_arguments(subcommand: &[u8]) -> Error {
-    Error::unknown_subcommand(subcommand, "FUNCTION")
+/// A subcommand with more arguments than it takes.
+pub(crate) fn too_many_words(args: &Args<'_>) -> Error {
+    let container = args.at(0).to_ascii_uppercase();
+    Error::unknown_subcommand(args.at(1), &String::from_utf8_lossy(&container))
 }
 
 pub(crate) fn unknown_load_option(word: &[u8]) -> Error {

@@ -44,8 +44,11 @@ fn parts(value: Value) -> Vec<Value> {
     }
 }
 
-/// What runs for long, by FUNCTION STATS: its name and command; how many libraries and functions there are.
-fn stats(client: &mut RespClient) -> (Option<(String, Vec<String>)>, (String, String)) {
+/// A function that runs for long: its name, and the words that have called it.
+type Slow = (String, Vec<String>);
+
+/// What FUNCTION STATS tells: what runs, and how many libraries and functions there are.
+fn stats(client: &mut RespClient) -> (Option<Slow>, (String, String)) {
     let mut all = parts(call(client, &["FUNCTION", "STATS"]));
     let engine = parts(parts(all.swap_remove(3)).swap_remove(1));
     let running = match all.swap_remove(1) {
@@ -59,7 +62,7 @@ fn stats(client: &mut RespClient) -> (Option<(String, Vec<String>)>, (String, St
 }
 
 /// Asks until a function runs for long.
-fn await_slow(client: &mut RespClient) -> (String, Vec<String>) {
+fn await_slow(client: &mut RespClient) -> Slow {
     (0..ROUNDS).find_map(|_| stats(client).0).expect("a function runs")
 }
 

@@ -48,7 +48,7 @@ impl FunctionInterpreter {
 
     fn restore(&mut self, server: &Server, args: &Args<'_>, limit: Limit, reply: &mut Reply) -> Done {
         if args.len() > 4 {
-            return Err(error::function_arguments(args.at(1)));
+            return Err(error::too_many_words(args));
         }
         let others = match args.get(3).map(<[u8]>::to_ascii_lowercase).as_deref() {
             None | Some(b"append") => Others::Stay(Former::Stays),
@@ -70,7 +70,7 @@ impl FunctionInterpreter {
 
 fn flush(server: &Server, args: &Args<'_>, reply: &mut Reply) -> Done {
     if args.len() > 3 {
-        return Err(error::function_arguments(args.at(1)));
+        return Err(error::too_many_words(args));
     }
     let is_good = |word: &[u8]| [&b"sync"[..], b"async"].iter().any(|good| word.eq_ignore_ascii_case(good));
     if args.get(2).is_some_and(|word| !is_good(word)) {
