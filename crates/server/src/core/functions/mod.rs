@@ -10,7 +10,8 @@
 //! A library that came with a file was compiled on the thread that loads, to see whether it can be and what
 //! it registers; the thread of scripts compiles it again when it is first called. Code that loads sees
 //! neither keys nor time, so it registers the same again. When all libraries go (FUNCTION FLUSH, or a file
-//! that is loaded) the interpreter goes with them.
+//! that is loaded) the interpreter goes with them. EXEC of a queue that subscribes runs on its worker, and
+//! what it calls in an interpreter there.
 //!
 //! `change.rs` has the commands that change libraries, which clients send and append-only files hold.
 mod change;
@@ -28,6 +29,9 @@ use std::sync::Arc;
 
 /// After a call the collector goes one step on if there is more than this.
 const COLLECT_BYTES_MIN: usize = 1 << 20;
+
+/// So many compiled libraries may be there that have gone, before these are looked for.
+const FORGOTTEN_MAX: usize = 16;
 
 /// See the file's opener.
 pub(crate) struct FunctionInterpreter {
@@ -180,10 +184,13 @@ impl FunctionInterpreter {
         }
     }
 
-    /// The same, for the interpreter that runs functions: what it takes is counted.
-    pub(crate) fn tidy(&self, libraries: &Libraries) {
+    /// The same, for the interpreter that runs functions. Libraries may have gone elsewhere.
+    pub(crate) fn tidy(&mut self, libraries: &Libraries) {
+        let catalog = libraries.now();
+        if self.compiled.len() > catalog.size().0 + FORGOTTEN_MAX {
+            self.keep_only(&catalog);
+        }
         self.collect();
-        libraries.note_interpreter(self.machine.used_bytes());
     }
 }
 

@@ -8,6 +8,7 @@
 //! ```
 //!
 //! Both arrows away from "running" go through one lock, so a script that was told to end has written nothing.
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a running script was called by.
@@ -44,11 +45,16 @@ pub(crate) enum Kill {
 
 /// See the file's opener.
 #[derive(Default)]
-pub(crate) struct Running(Mutex<Option<Slow>>);
+pub(crate) struct Running {
+    slow: Mutex<Option<Slow>>,
+    /// The last one that was slow was a function. Its kind is asked for until the gates are open.
+    was_function: AtomicBool,
+}
 
 impl Running {
     /// A script is slow from here on.
     pub(crate) fn begin(&self, slow: Slow) {
+        self.was_function.store(slow.kind == Kind::Function, Relaxed);
         *self.slow() = Some(slow);
     }
 
@@ -89,12 +95,12 @@ impl Running {
 
     /// The script that runs for long.
     pub(crate) fn slow(&self) -> MutexGuard<'_, Option<Slow>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What kind of script runs for long.
+    /// What kind of script runs for long, or has just ended.
     pub(crate) fn kind(&self) -> Kind {
-        self.slow().as_ref().map_or(Kind::Script, |slow| slow.kind)
+        if self.was_function.load(Relaxed) { Kind::Function } else { Kind::Script }
     }
 }
 
@@ -122,5 +128,8 @@ mod tests {
         assert_eq!(running.kill(Kind::Function), Kill::TooLate);
         running.end();
         assert_eq!(running.kill(Kind::Script), Kill::NothingRuns);
+        running.begin(Slow { kind: Kind::Function, ..slow() });
+        running.end();
+        assert_eq!(running.kind(), Kind::Function);
     }
 }

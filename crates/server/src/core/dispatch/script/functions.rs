@@ -42,12 +42,13 @@ impl<'s> Executor<'s> {
             interpreter.tidy(libraries);
             (done, interpreter)
         })?;
-        if interpreter.is_stale(libraries) {
-            // All has gone that it holds: it ends here, where nobody waits for it.
-            libraries.note_interpreter(0);
-        } else {
-            self.functions = Some(interpreter);
+        // If all has gone that it holds it ends here, where nobody waits for it.
+        let interpreter = Some(interpreter).filter(|interpreter| !interpreter.is_stale(libraries));
+        if !self.bounds_scripts {
+            let bytes = interpreter.as_ref().map_or(0, |interpreter| interpreter.machine.used_bytes());
+            libraries.note_interpreter(bytes);
         }
+        self.functions = interpreter;
         done
     }
 
