@@ -10,6 +10,7 @@ pub(super) const EXCLUDED: &[(&str, &str)] = &[
     ("acl|cat", "lists all commands, of which Sardine has fewer"),
     ("migrate", "speaks to other servers, wherever they are; transcripts and sessions hold it"),
     ("dump", "its bytes are of another version; the transcripts hold what comes of them"),
+    ("function|dump", "its bytes are of another version; the transcripts hold what comes of them"),
     ("quit", "closes the connection, and every later request with it"),
     ("client|reply", "whoever is not answered cannot be compared"),
     ("client|pause", "stops the stream for as long as it says"),

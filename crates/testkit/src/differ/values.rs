@@ -206,6 +206,21 @@ const SCAN_COUNTS: [&str; 5] = ["1000", "5000", "100000", "0", "x"];
 const DATABASES: [&str; 10] = ["0", "0", "1", "1", "2", "2", "15", "16", "-1", "x"];
 const PROTOCOLS: [&str; 6] = ["2", "3", "2", "3", "4", "x"];
 const TYPES: [&str; 8] = ["string", "list", "hash", "set", "zset", "stream", "LIST", "nothing"];
+/// Libraries that fit together, ones that do not, and what is none.
+const LIBRARIES: [&str; 8] = [
+    "#!lua name=a\nredis.register_function('f', function(keys, args) return {keys, args} end)",
+    "#!lua name=a\nlocal n = 0 redis.register_function('count', function() n = n + 1 return n end)",
+    "#!lua name=b\nredis.register_function{function_name='g', callback=function(keys) return redis.call('get', \
+     keys[1] or 's:1') end, flags={'no-writes'}, description='reads'}",
+    "#!lua name=b\nredis.register_function('F', function(keys, args) return redis.call('set', keys[1] or 's:1', \
+     args[1] or 'v') end)",
+    "#!lua name=A\nredis.register_function('h', function(keys) return redis.pcall('lpush', keys[1], 1) end)",
+    "#!lua name=c\nnothing()",
+    "#!lua name=c\n",
+    "return 1",
+];
+const LIBRARY_NAMES: [&str; 5] = ["a", "b", "A", "*", "x"];
+const FUNCTIONS: [&str; 6] = ["f", "count", "g", "F", "H", "x"];
 const NAMES: [&str; 6] = ["one", "two", "three", "", "with space", "b\u{e9}"];
 /// SIMD is left out: told another word than ON or OFF, Redis answers twice.
 const SKETCH_LOOKS: [&str; 6] = ["GETREG", "DECODE", "ENCODING", "ENCODING", "TODENSE", "x"];
@@ -296,6 +311,10 @@ const NAMED: &[Named] = &[
     named("*", "min-idle-time", &IDLE_TIMES),
     named("xclaim", "ms", &IDLE_TIMES),
     named("*", "offset", &OFFSETS),
+    named("*", "function-code", &LIBRARIES),
+    named("*", "library-name", &LIBRARY_NAMES),
+    named("*", "library-name-pattern", &LIBRARY_NAMES),
+    named("*", "function", &FUNCTIONS),
     named("*", "bit", &BITS),
     named("*", "encoding", &ENCODINGS),
     named("*", "db", &DATABASES),

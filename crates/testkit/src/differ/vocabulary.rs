@@ -25,6 +25,7 @@ impl Vocabulary {
     pub(super) fn begin(&self, address: &Address) -> io::Result<RespClient> {
         let mut client = RespClient::connect(address)?;
         client.call(&["FLUSHALL"])?;
+        client.call(&["FUNCTION", "FLUSH"])?;
         for (name, values) in &self.settings {
             client.call(&["CONFIG", "SET", name, values[0]])?;
         }

@@ -74,6 +74,7 @@ impl Side {
         }
         control.call(&["CONFIG", "SET", super::draw::NOTIFIES, ""])?;
         control.call(&["FLUSHALL"])?;
+        control.call(&["FUNCTION", "FLUSH"])?;
         control.call(&["ACL", "DELUSER", "ann", "bob", "eve"])?;
         let connections = (0..count).map(|_| Connection::open(address));
         Ok(Side { control, connections: connections.collect::<io::Result<_>>()? })
