@@ -20,6 +20,7 @@ use base::double::F64Text;
 use base::text::I64Text;
 use base::{Item, Millis};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use store::{Deadline, Direction, End, Frozen, FrozenDb, FrozenEntry, Group, Hash, Id, List, Pending};
 use store::{Set, Stream, ZSet};
 
@@ -31,8 +32,8 @@ const GATHERED_BYTES: usize = 128 << 10;
 /// What else a file has.
 #[derive(Clone, Copy, Debug)]
 pub struct BaseForm<'f> {
-    /// Libraries of functions, as they were loaded.
-    pub functions: &'f [Vec<u8>],
+    /// The codes of libraries of functions.
+    pub functions: &'f [Arc<[u8]>],
     /// When this is written, in seconds of the Unix time, if the file is to say so.
     pub time: Option<i64>,
     /// Whether it is synced every few megabytes (`aof-rewrite-incremental-fsync`).

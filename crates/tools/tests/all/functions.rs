@@ -136,6 +136,10 @@ fn exchange(name: &str, program: &str, options: &[&str], how: &str) {
     let mut home = Home::new(name);
     home.start(options);
     home.told(&format!("{}\r\n{}\r\n{}", load("a", 1), load("b", 2), load("a", 10)));
+    if options.contains(&"--appendonly") {
+        home.told("BGREWRITEAOF");
+        home.wait_for_info("aof_rewrites:1\r\n");
+    }
     home.ask(&format!("{how}\r\n"));
     assert_eq!(home.end(), Some(0), "{}", home.log());
     let peer = Peer::start(&home, program, options);
@@ -159,6 +163,9 @@ fn dump_files_with_libraries_go_to_redis_server_and_come_back() {
 #[test]
 fn append_only_files_with_libraries_go_to_redis_server_and_come_back() {
     for (name, program) in [("functions-append-7", "redis-server"), ("functions-append-8", UNPACKED)] {
-        exchange(name, program, &["--save", "", "--appendonly", "yes"], "SHUTDOWN");
+        for preamble in ["yes", "no"] {
+            let options = ["--save", "", "--appendonly", "yes", "--aof-use-rdb-preamble", preamble];
+            exchange(name, program, &options, "SHUTDOWN");
+        }
     }
 }

@@ -259,12 +259,7 @@ impl<'s> Replay<'s> {
             let name = args.at(0).escape_ascii();
             format!("Unknown command '{name}' reading the append only file (at byte {start})")
         };
-        let Some(row) = command.row else {
-            let library = library_of(&args).ok_or_else(unknown)?;
-            self.server.persistence.keep_function(library.to_vec());
-            self.good_bytes = if self.open.is_some() { self.good_bytes } else { end };
-            return Ok(());
-        };
+        let row = command.row.ok_or_else(unknown)?;
         let number = Some(row.number);
         if number == self.marks.begin {
             self.open = Some((start, Queue::new()));
@@ -300,10 +295,4 @@ impl<'s> Replay<'s> {
         let request = Request { row: Some(row), hash, args };
         executor.replay(self.db, &request, &mut self.reply).ok()
     }
-}
-
-/// The library that FUNCTION LOAD loads. Libraries cannot be called yet; they are kept for the next file.
-fn library_of<'a>(args: &Args<'a>) -> Option<&'a [u8]> {
-    let is_load = args.at(0).eq_ignore_ascii_case(b"function") && args.get(1)?.eq_ignore_ascii_case(b"load");
-    is_load.then(|| args.get(args.len() - 1)).flatten().filter(|_| args.len() > 2)
 }
