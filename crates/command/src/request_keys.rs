@@ -43,6 +43,8 @@ impl FixedKeys {
             Find::Range { last: 0, .. } if is_fixed => FixedKeys::One(index),
             Find::Range { last: -1, step, limit: 0 } if is_fixed => FixedKeys::From { first: index, step },
             Find::Range { .. } if is_there => FixedKeys::First(index),
+            // Where there are keys at all: EVAL may have none, and then looks no further.
+            Find::Count { index: 0, first, .. } if is_there => FixedKeys::First(index + first),
             _ => FixedKeys::Many,
         }
     }
