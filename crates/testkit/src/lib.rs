@@ -7,6 +7,7 @@
 //! * Tests at random: streams of requests compared with a real server ([`differ`]), concurrent clients whose
 //!   answers must have an order ([`histories`]), hostile and friendly clients for hours ([`soak`]), any bytes
 //!   ([`fuzz`]).
+//! * Job queues that people run, their processes and the server killed ([`queues`]).
 //! * A client and its replies ([`resp_client`], [`resp_value`]), [`certificates`], folders that go by
 //!   themselves ([`scratch`]).
 pub mod bare_commands;
@@ -19,6 +20,7 @@ pub mod in_process;
 pub mod journal;
 pub mod journal_script;
 pub mod journal_storm;
+pub mod queues;
 pub mod redis_server;
 pub mod resp_client;
 pub mod resp_value;

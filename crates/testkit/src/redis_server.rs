@@ -94,6 +94,12 @@ impl Drop for RedisServer {
     }
 }
 
+/// Whether this program is on this machine: it succeeds when it is asked for its version.
+pub fn is_installed(program: &str, version: &str) -> bool {
+    let asked = Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    asked.is_ok_and(|status| status.success())
+}
+
 /// Says that a test is left out because `what` is missing, which `cargo xtask setup` installs. Panics on a
 /// machine that checks changes, where it is missing by mistake.
 #[allow(clippy::disallowed_macros, reason = "a test that checks nothing says so")]
