@@ -1,6 +1,6 @@
 // A queue of BullMQ under the harness of crates/testkit/src/queues, which kills its processes and the server.
 //
-//     node bullmq.mjs add|work|watch FOLDER HOST PORT SEED JOBS HOLD NEXT DONE
+//     node bullmq.mjs add|work|watch FOLDER HOST PORT SEED JOBS HOLD NEXT DONE hasty|patient
 //
 // FOLDER has the node_modules. What is written on standard output and read from standard input is told in
 // crates/testkit/src/queues/mod.rs.
@@ -65,7 +65,7 @@ const idsOf = ({ list, flow }) => (list ?? [flow, ...flow.children]).map((one) =
 /** Calls back with every line that the harness writes, and ends the process when there is nobody to write. */
 function listen(words) {
   const lines = createInterface({ input: process.stdin });
-  lines.on("line", (line) => words[line]?.());
+  lines.on("line", (line) => words[line.split(" ")[0]]?.());
   lines.on("close", () => process.exit(0));
 }
 
@@ -204,7 +204,7 @@ function watch() {
     const words = Object.entries(counts).map(([name, count]) => `${name}=${count}`);
     tell(`status ${completed} ${left} ${failed} ${words.join(" ")}`);
   };
-  listen({ status, account: () => account(queue, client) });
+  listen({ status, revive: () => tell("revived"), account: () => account(queue, client) });
 }
 
 await { add, work, watch }[role]();

@@ -24,7 +24,10 @@ fn command_line() -> Command {
     let number = |name: &'static str| option(name, "N").value_parser(value_parser!(u64));
     let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
     Command::new("queues").args([
-        Arg::new("PROGRAM").num_args(0..).value_parser(Program::ALL.map(Program::name)).help("Else all three"),
+        Arg::new("PROGRAM")
+            .num_args(0..)
+            .value_parser(Program::ALL.map(Program::name))
+            .help("Else all three"),
         option("server", "NAME=COMMAND")
             .required(true)
             .action(ArgAction::Append)
@@ -33,10 +36,12 @@ fn command_line() -> Command {
         number("jobs").help("Instead of 100000 for BullMQ and 10000 for the others"),
         number("seed").help("Of jobs and kills, instead of a new one"),
         number("workers").default_value("4"),
-        number("kills").help("Workers killed with a job in their hands, instead of one for 1000 jobs, or 200"),
+        number("kills")
+            .help("Workers killed with a job in their hands, instead of one for 1000 jobs, or 200"),
         number("rounds").default_value("5").help("Of --cpu"),
         flag("append-only").help("With an append-only file, and the server killed too"),
         number("crashes").default_value("3").help("How often the server is killed with --append-only"),
+        flag("hasty").help("What the killed have leased is let go at once"),
         flag("cpu").help("What BullMQ costs the servers, with nobody killed"),
     ])
 }
@@ -66,6 +71,7 @@ fn options(matches: &ArgMatches, program: Program, jobs: u64) -> Options {
         kills,
         crashes: crashes.unwrap_or(0),
         caution: Caution::Wait(CAUTION),
+        is_hasty: matches.get_flag("hasty"),
     }
 }
 

@@ -54,7 +54,7 @@ impl Book {
         self.complaints.push(text);
     }
 
-    /// Takes a line of a worker or of the adder; false where it is none of the book's.
+    /// Takes a line of a process; false where it is none of the book's.
     pub(super) fn take(&mut self, from: usize, text: &str, at: Instant) -> bool {
         let mut words = text.split(' ');
         let (word, id) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -77,6 +77,7 @@ impl Book {
                 job.excuses += u64::from(is_shaky);
                 self.hands.entry(from).or_default().insert(id.to_owned());
             }
+            "taken" => drop(self.hands.entry(from).or_default().insert(id.to_owned())),
             "fail" => self.job(id).failed += 1,
             "done" => self.job(id).done += 1,
             "kept" => self.keep(from, id, at),
@@ -109,11 +110,12 @@ impl Book {
         self.kept.push_back((at, id.to_owned()));
     }
 
-    /// A worker is dead and everything that it has said is in the book.
-    pub(super) fn bury(&mut self, worker: usize) {
+    /// A worker is dead and everything that it has said is in the book: what it had in hand.
+    pub(super) fn bury(&mut self, worker: usize) -> BTreeSet<String> {
         let hand = self.hands.remove(&worker).unwrap_or_default();
         self.in_hand += hand.len() as u64;
-        self.excuse(hand);
+        self.excuse(&hand);
+        hand
     }
 
     /// The server was killed: what workers have in hand, and what it has noted lately, may be handed out again.
@@ -122,10 +124,10 @@ impl Book {
         let in_hand: BTreeSet<String> = self.hands.values().flatten().cloned().collect();
         self.in_hand += in_hand.len() as u64;
         let noted: BTreeSet<String> = self.kept.iter().map(|(_, id)| id.clone()).collect();
-        self.excuse(in_hand.union(&noted).cloned().collect());
+        self.excuse(&in_hand.union(&noted).cloned().collect());
     }
 
-    fn excuse(&mut self, ids: BTreeSet<String>) {
+    fn excuse(&mut self, ids: &BTreeSet<String>) {
         ids.iter().for_each(|id| self.job(id).excuses += 1);
     }
 

@@ -1,7 +1,7 @@
 //! What a queue costs several servers: BullMQ with nobody killed, the servers taking turns, so that what else
 //! the machine does falls on all of them.
-use super::drive::run_in_phases;
 use super::Options;
+use super::drive::run_in_phases;
 
 /// What was measured on a server, in microseconds of its processor time a job, a figure a round.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,10 @@ pub fn measure(
                 ..options.clone()
             };
             let [add_us, work_us] = run_in_phases(&one)?;
-            tell(&format!("round {}: {name} {add_us:.1} us to add a job, {work_us:.1} us to do it", round + 1));
+            tell(&format!(
+                "round {}: {name} {add_us:.1} us to add a job, {work_us:.1} us to do it",
+                round + 1
+            ));
             its.add_us.push(add_us);
             its.work_us.push(work_us);
         }
@@ -66,7 +69,8 @@ mod tests {
 
     #[test]
     fn medians_are_those_of_the_rounds() {
-        let measured = Measured { add_us: vec![3.0, 1.0, 2.0], work_us: vec![4.0, 1.0], ..Measured::default() };
+        let measured =
+            Measured { add_us: vec![3.0, 1.0, 2.0], work_us: vec![4.0, 1.0], ..Measured::default() };
         assert_eq!(measured.medians(), [2.0, 2.5]);
     }
 }

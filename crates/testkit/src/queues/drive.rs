@@ -6,7 +6,7 @@
 //! whatever they are doing.
 use super::book::Book;
 use super::process::{Line, Process};
-use super::program::{Role, Task};
+use super::program::{Program, Role, Task};
 use super::server::Server;
 use super::{Caution, Options, Report, now};
 use crate::scratch::Scratch;
@@ -18,8 +18,7 @@ use std::time::{Duration, Instant};
 const MOMENT: Duration = Duration::from_millis(50);
 /// How often the queue is asked how far it is.
 const ASK_EVERY: Duration = Duration::from_millis(250);
-/// How often the leases of the killed are let go.
-const REVIVE_EVERY: Duration = Duration::from_secs(1);
+const NUDGED_AFTER: Duration = Duration::from_secs(3);
 /// A run in which nothing moves for so long has failed.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// A worker that holds a job is killed within so many milliseconds.
@@ -60,6 +59,10 @@ struct Run<'o> {
     crash_points: Vec<u64>,
     /// Workers that hold a job, and when they are killed for it.
     doomed: Vec<(Instant, usize)>,
+    /// A worker was killed because nothing moves: asynq looks for tasks without an owner every minute, and when
+    /// a worker begins. One that had just been handed out is in nobody's hands as far as the book knows.
+    is_nudged: bool,
+    nudged_at: Instant,
     /// Of workers, adders and the server.
     kills: [u64; 3],
     is_paused: bool,
@@ -107,6 +110,8 @@ impl Run<'_> {
             kill_points,
             crash_points,
             doomed: Vec::new(),
+            is_nudged: false,
+            nudged_at: now(),
             kills: [0; 3],
             is_paused: false,
             is_all_added: false,
@@ -124,10 +129,11 @@ impl Run<'_> {
     }
 
     fn launch(&mut self, role: Role) -> Result<(), String> {
-        let Options { program, seed, jobs, kills, .. } = *self.options;
+        let Options { program, seed, jobs, kills, is_hasty, .. } = *self.options;
         let (next, done) = self.book.position();
         let hold = jobs.checked_div(kills).map_or(NEVER, |hold| hold.max(1));
-        let task = Task { program, server: &self.server, seed, jobs, hold, folder: self.folder.path() };
+        let (server, folder) = (&self.server, self.folder.path());
+        let task = Task { program, server, seed, jobs, is_hasty, hold, folder };
         let (command, number) = (task.command(role, next, &done), self.started);
         let process = Process::start(command, role, number, self.lines.0.clone(), self.folder.path());
         let process = process.map_err(|error| format!("a process of {}: {error}", program.name()))?;
@@ -138,7 +144,7 @@ impl Run<'_> {
 
     /// Until everything was added and is done.
     fn play(&mut self) -> Result<(), String> {
-        let (mut asked, mut revived) = (now(), now());
+        let mut asked = now();
         while !self.is_finished() {
             self.take_for(MOMENT)?;
             self.harm()?;
@@ -146,10 +152,6 @@ impl Run<'_> {
                 self.status.is_asked = true;
                 self.tell(Role::Watch, "status");
                 asked = now();
-            }
-            if now().duration_since(revived) >= REVIVE_EVERY {
-                self.tell(Role::Watch, "revive");
-                revived = now();
             }
             if now().duration_since(self.moved_at) > PATIENCE {
                 return Err(format!("nothing moves: {}", self.status.text));
@@ -201,6 +203,7 @@ impl Run<'_> {
             "status" => return self.take_status(&text),
             "paused" => self.is_paused = true,
             "all" => self.is_all_added = true,
+            "revived" => return self.launch(Role::Work),
             "accounted" => self.is_accounted = true,
             "note" => {
                 self.notes.push(text);
@@ -230,11 +233,28 @@ impl Run<'_> {
         if (done, left) != (self.status.done, self.status.left) {
             self.moved_at = now();
         }
+        if self.options.is_hasty && self.options.program == Program::Asynq && left > 0 {
+            self.nudge();
+        }
         let is_last = self.is_all_added && self.crash_points.is_empty();
         self.status = Status { is_asked: false, done, left, failed, text: text.to_owned(), is_last };
         match self.status.failed {
             0 => Ok(()),
             _ => Err(format!("jobs have failed: {text}")),
+        }
+    }
+
+    /// Kills a worker where nothing has moved for a while.
+    fn nudge(&mut self) {
+        let since = now().duration_since(self.moved_at.max(self.nudged_at));
+        let mut workers = self.processes.iter().filter(|(_, process)| process.role == Role::Work);
+        if since > NUDGED_AFTER
+            && let Some((number, _)) = workers.find(|(_, process)| !process.is_killed)
+        {
+            self.is_nudged = true;
+            self.nudged_at = now();
+            let number = *number;
+            self.kill(number);
         }
     }
 
@@ -249,7 +269,17 @@ impl Run<'_> {
             process.kill();
             return Err(format!("a process ended by itself, {role:?}: {}", process.complaints()));
         }
-        self.book.bury(number);
+        let hand = self.book.bury(number);
+        if role == Role::Work && self.options.is_hasty {
+            // Its successor looks for what has no owner when it begins, so it begins when the leases are gone.
+            let ids = if std::mem::take(&mut self.is_nudged) {
+                "*".to_owned()
+            } else {
+                Vec::from_iter(hand).join(" ")
+            };
+            self.tell(Role::Watch, &format!("revive {ids}"));
+            return Ok(());
+        }
         self.launch(role)
     }
 
@@ -259,7 +289,9 @@ impl Run<'_> {
     }
 
     fn kill(&mut self, number: usize) {
-        let Some(process) = self.processes.get_mut(&number).filter(|process| !process.is_killed) else { return };
+        let Some(process) = self.processes.get_mut(&number).filter(|process| !process.is_killed) else {
+            return;
+        };
         process.kill();
         self.kills[usize::from(process.role == Role::Add)] += 1;
     }
@@ -274,8 +306,10 @@ impl Run<'_> {
         if self.kill_points.last().is_some_and(|point| self.book.begun >= *point) {
             self.kill_points.pop();
             let living = self.processes.iter().filter(|(_, process)| !process.is_killed);
-            let candidates: Vec<usize> =
-                living.filter(|(_, process)| process.role != Role::Watch).map(|(number, _)| *number).collect();
+            let candidates: Vec<usize> = living
+                .filter(|(_, process)| process.role != Role::Watch)
+                .map(|(number, _)| *number)
+                .collect();
             if !candidates.is_empty() {
                 let which = self.chance.below(candidates.len() as u64) as usize;
                 self.kill(candidates[which]);

@@ -7,10 +7,12 @@
 //!
 //! ```text
 //! added UNIT ID...     add: these jobs are in the queue, as the library says (a flow is one unit)
-//! again ID             add: this job may be there twice, for the process before had not heard of it
+//! again ID             add, watch: this job may be there twice, for the process before had not heard of it,
+//!                      or be handed out again though nobody was killed
 //! paused               add: nothing more is on its way
 //! all                  add: there are no more
-//! begin ID [hold]      work: the job was handed out; with `hold` it never ends: kill me
+//! taken ID             work: the job was handed out, where that can be told before it begins
+//! begin ID [hold]      work: it begins; with `hold` it never ends: kill me
 //! fail ID              work: it fails now, as planned
 //! done ID              work: its effect is there
 //! kept ID              work: the library says that the queue has noted its end, or its failure
@@ -22,9 +24,9 @@
 //! note TEXT            any: something to show where the run fails
 //! ```
 //!
-//! Read by them: `pause` and `go` (add), `status`, `account` and `revive` (watch; the last one spares the
-//! waiting until a lease of somebody killed has passed, where a library has no setting for that). A process
-//! ends when its input does, so none outlives the harness.
+//! Read by them: `pause` and `go` (add), `status`, `account` and `revive ID...` (watch; the last one spares the
+//! waiting until the leases of somebody killed have passed, where a library has no setting for that, and is
+//! answered by `revived`; `*` means all that are leased). A process ends when its input does, so none outlives the harness.
 //!
 //! Every id begins with the number of its unit, which follows from the seed; an adder that was killed begins
 //! again with the first unit that was not acknowledged. Where the library can refuse an id that is there
@@ -63,6 +65,9 @@ pub struct Options {
     /// The server writes an append-only file and is killed so many times.
     pub crashes: u64,
     pub caution: Caution,
+    /// What the killed have leased is let go at once, instead of when its time has passed: a minute and more
+    /// where a library has no setting for it.
+    pub is_hasty: bool,
 }
 
 /// What is done before the server is killed, so that what was acknowledged must be there afterwards.
@@ -95,8 +100,15 @@ pub struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { jobs, worker_kills, adder_kills, server_kills, in_hand, .. } = self;
-        write!(f, "{jobs} jobs, each completed once; killed: {worker_kills} workers, {adder_kills} adders, ")?;
-        write!(f, "the server {server_kills} times; {in_hand} jobs in their hands, {} effects ", self.explained)?;
+        write!(
+            f,
+            "{jobs} jobs, each completed once; killed: {worker_kills} workers, {adder_kills} adders, "
+        )?;
+        write!(
+            f,
+            "the server {server_kills} times; {in_hand} jobs in their hands, {} effects ",
+            self.explained
+        )?;
         write!(f, "repeated for that, {} for a silent worker; ", self.silent)?;
         write!(f, "{:.1} s, server CPU {:.0} us a job", self.seconds, self.cpu_us_per_job)
     }

@@ -28,6 +28,7 @@ pub(super) struct Task<'r> {
     pub(super) server: &'r Server,
     pub(super) seed: u64,
     pub(super) jobs: u64,
+    pub(super) is_hasty: bool,
     /// One unit of so many is held until its worker is killed.
     pub(super) hold: u64,
     /// Where the run may put files.
@@ -111,7 +112,10 @@ impl Task<'_> {
         let done: Vec<String> = done.iter().map(u64::to_string).collect();
         command.args([host, &port.to_string()]);
         command.args([self.seed, self.jobs, self.hold, next].map(|number| number.to_string()));
-        command.arg(done.join(",")).current_dir(self.folder);
+        command
+            .arg(done.join(","))
+            .arg(if self.is_hasty { "hasty" } else { "patient" })
+            .current_dir(self.folder);
         command
     }
 }

@@ -145,7 +145,8 @@ fn launch(
 ) -> Result<Child, String> {
     let [program, arguments @ ..] = words else { return Err("no server is named".to_owned()) };
     let log = File::options().create(true).append(true).open(folder.path().join("log"));
-    let log = log.and_then(|log| Ok((log.try_clone()?, log))).map_err(|e| format!("the server's log: {e}"))?;
+    let log =
+        log.and_then(|log| Ok((log.try_clone()?, log))).map_err(|e| format!("the server's log: {e}"))?;
     let mut command = Command::new(program);
     command.args(arguments).args(["--save", "", "--protected-mode", "no"]);
     command.args(["--bind", &address.ip().to_string(), "--port", &address.port().to_string()]);
