@@ -127,8 +127,25 @@ impl Book {
         self.excuse(&in_hand.union(&noted).cloned().collect());
     }
 
-    fn excuse(&mut self, ids: &BTreeSet<String>) {
-        ids.iter().for_each(|id| self.job(id).excuses += 1);
+    /// Each of these may have one more effect, and so may what comes after it in its unit.
+    pub(super) fn excuse(&mut self, ids: &BTreeSet<String>) {
+        for id in ids {
+            self.job(id).excuses += 1;
+            let parent = id.split_once('-').map(|(unit, _)| self.jobs.get_mut(unit));
+            if let Some(Some(parent)) = parent {
+                parent.excuses += 1;
+            }
+        }
+    }
+
+    /// Jobs that the queue has not completed as far as it has told, but for those that wait for another of them.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let missing: BTreeSet<&String> =
+            self.jobs.iter().filter(|(_, job)| job.completed == 0).map(|(id, _)| id).collect();
+        let waits = |id: &str| {
+            missing.iter().any(|other| other.strip_prefix(id).is_some_and(|rest| rest.starts_with('-')))
+        };
+        missing.iter().filter(|id| !waits(id)).map(|id| id.to_string()).collect()
     }
 
     /// The first unit that an adder has not acknowledged, and those behind it that it has.

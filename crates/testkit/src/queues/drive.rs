@@ -63,6 +63,8 @@ struct Run<'o> {
     /// a worker begins. One that had just been handed out is in nobody's hands as far as the book knows.
     is_nudged: bool,
     nudged_at: Instant,
+    /// Jobs that Celery has dropped.
+    dropped: u64,
     /// Of workers, adders and the server.
     kills: [u64; 3],
     is_paused: bool,
@@ -112,6 +114,7 @@ impl Run<'_> {
             doomed: Vec::new(),
             is_nudged: false,
             nudged_at: now(),
+            dropped: 0,
             kills: [0; 3],
             is_paused: false,
             is_all_added: false,
@@ -204,7 +207,9 @@ impl Run<'_> {
             "paused" => self.is_paused = true,
             "all" => self.is_all_added = true,
             "revived" => return self.launch(Role::Work),
-            "accounted" => self.is_accounted = true,
+            "resent" => {}
+            "accounted" if self.is_finished() => self.is_accounted = true,
+            "accounted" => return self.resend(),
             "note" => {
                 self.notes.push(text);
                 let beyond = self.notes.len().saturating_sub(NOTES_MAX);
@@ -233,8 +238,12 @@ impl Run<'_> {
         if (done, left) != (self.status.done, self.status.left) {
             self.moved_at = now();
         }
-        if self.options.is_hasty && self.options.program == Program::Asynq && left > 0 {
-            self.nudge();
+        match self.options.program {
+            Program::Asynq if self.options.is_hasty && left > 0 => self.nudge(),
+            Program::Celery if self.is_all_added && left == 0 && done < self.book.added() => {
+                self.look_for_dropped();
+            }
+            _ => {}
         }
         let is_last = self.is_all_added && self.crash_points.is_empty();
         self.status = Status { is_asked: false, done, left, failed, text: text.to_owned(), is_last };
@@ -242,6 +251,32 @@ impl Run<'_> {
             0 => Ok(()),
             _ => Err(format!("jobs have failed: {text}")),
         }
+    }
+
+    /// Asks Celery which jobs it has completed, where it has none left and that are not all.
+    fn look_for_dropped(&mut self) {
+        let since = now().duration_since(self.moved_at.max(self.nudged_at));
+        if since > NUDGED_AFTER {
+            self.nudged_at = now();
+            self.tell(Role::Watch, "account");
+        }
+    }
+
+    /// Sends jobs again that Celery has dropped: it takes a message off the queue in one step and notes it as
+    /// unacknowledged in the next. One for each worker that was killed, or lost its server, may be between.
+    fn resend(&mut self) -> Result<(), String> {
+        let lost = self.book.missing();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let [workers, _, servers] = self.kills;
+        self.dropped += lost.len() as u64;
+        if self.dropped > workers + servers * self.options.workers as u64 {
+            return Err(format!("jobs are lost: {}", lost.join(" ")));
+        }
+        self.book.excuse(&lost.iter().cloned().collect());
+        self.tell(Role::Add, &format!("resend {}", lost.join(" ")));
+        Ok(())
     }
 
     /// Kills a worker where nothing has moved for a while.
@@ -372,7 +407,8 @@ impl Run<'_> {
             return Err("nobody was killed in his work".to_owned());
         }
         let cpu_us_per_job = cpu_us / report.jobs as f64;
-        Ok(Report { worker_kills, adder_kills, server_kills, seconds, cpu_us_per_job, ..report })
+        let dropped = self.dropped;
+        Ok(Report { dropped, worker_kills, adder_kills, server_kills, seconds, cpu_us_per_job, ..report })
     }
 
     /// What somebody needs who has to find out why it failed.

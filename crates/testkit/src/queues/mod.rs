@@ -24,7 +24,7 @@
 //! note TEXT            any: something to show where the run fails
 //! ```
 //!
-//! Read by them: `pause` and `go` (add), `status`, `account` and `revive ID...` (watch; the last one spares the
+//! Read by them: `pause`, `go` and `resend ID...` (add), `status`, `account` and `revive ID...` (watch; the last one spares the
 //! waiting until the leases of somebody killed have passed, where a library has no setting for that, and is
 //! answered by `revived`; `*` means all that are leased). A process ends when its input does, so none outlives the harness.
 //!
@@ -92,6 +92,8 @@ pub struct Report {
     pub explained: u64,
     /// Effects beyond one a job, because a living worker was silent for longer than the queue allows.
     pub silent: u64,
+    /// Jobs that the queue itself has dropped, and that were sent again.
+    pub dropped: u64,
     pub seconds: f64,
     /// Of the server, all its lives together.
     pub cpu_us_per_job: f64,
@@ -110,6 +112,9 @@ impl fmt::Display for Report {
             self.explained
         )?;
         write!(f, "repeated for that, {} for a silent worker; ", self.silent)?;
+        if self.dropped > 0 {
+            write!(f, "{} sent again, which the queue itself had dropped; ", self.dropped)?;
+        }
         write!(f, "{:.1} s, server CPU {:.0} us a job", self.seconds, self.cpu_us_per_job)
     }
 }
