@@ -9,6 +9,7 @@ mod docs;
 mod fuzz;
 mod histories;
 mod peers;
+mod queues;
 mod sanitize;
 mod setup;
 mod shell;
@@ -38,6 +39,7 @@ fn command_line() -> Command {
             soak::command(),
             histories::command(),
             clients::command(),
+            queues::command(),
             command("peers", "Unpacks the servers to compare with into target/peers"),
             fuzz::command(),
             arena::command(),
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Some(("soak", matches)) => soak::run(matches),
         Some(("histories", matches)) => histories::run(matches),
         Some(("clients", matches)) => clients::run(matches),
+        Some(("queues", matches)) => queues::run(matches),
         Some(("peers", _)) => peers::run(),
         Some(("fuzz", matches)) => fuzz::run(matches),
         Some(("arena", matches)) => arena::run(matches),
@@ -116,6 +119,10 @@ mod tests {
             "histories 10 --clients 8",
             "clients --jobs 100000",
             "clients --redis",
+            "queues",
+            "queues bullmq --jobs 1000 --append-only",
+            "queues --peer valkey=v/valkey-server asynq --redis",
+            "queues --cpu --rounds 9",
             "fuzz all 60",
             "fuzz keep",
             "arena 30",

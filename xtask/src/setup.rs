@@ -1,10 +1,11 @@
 //! What the tests need beside Rust, installed where it is missing: Debian's packages with apt-get (as root),
-//! client libraries of Python, Node and Java under `target/clients`, where the client tests look for them.
+//! client libraries of Python, Node and Java under `target/clients`, where the client tests look for them,
+//! and below it in `queues` what the tests of job queues need.
 //!
 //! Whatever cannot be had is named with the command that would bring it, and the step fails: a test that is
 //! skipped in silence is worse.
 use crate::shell::{Outcome, execute, quiet, root, target};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A Debian package and how to tell that it is there.
@@ -81,8 +82,10 @@ const PACKAGES: [Package; 12] = [
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 pub(crate) fn run() -> Outcome {
-    let results = [packages(), python_client(), node_client(), go_client(), java_client()];
-    let failed: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    let clients = [packages(), python_client(), node_client(), go_client(), java_client()];
+    let queues = [queues_of_python(), queues_of_node(), queues_of_go()];
+    let results = clients.into_iter().chain(queues);
+    let failed: Vec<String> = results.filter_map(Result::err).collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
 
@@ -143,12 +146,16 @@ fn node_client() -> Outcome {
     }
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let options = ["install", "--no-save", "--no-audit", "--no-fund", "--fetch-retries=1"];
+    execute(npm().arg("--prefix").arg(&folder).args(options).arg("ioredis@5"))
+}
+
+fn npm() -> Command {
     let mut npm = Command::new("npm");
     // Node knows its own list of authorities only, and tries for minutes where a machine has one more.
     if std::env::var_os("NODE_EXTRA_CA_CERTS").is_none() && Path::new(AUTHORITIES).exists() {
         npm.env("NODE_EXTRA_CA_CERTS", AUTHORITIES);
     }
-    execute(npm.arg("--prefix").arg(&folder).args(options).arg("ioredis@5"))
+    npm
 }
 
 /// Built once here, so that the tests find all of it in Go's own caches.
@@ -171,4 +178,64 @@ fn java_client() -> Outcome {
     let mut maven = Command::new("mvn");
     maven.args(["--quiet", "--batch-mode", "--file"]).arg(source).arg("dependency:copy-dependencies");
     execute(maven.arg(format!("-DoutputDirectory={}", folder.display())))
+}
+
+/// What the tests of job queues, locks and limiters need, at the versions that `tests/queues` names: installed
+/// anew when those change.
+fn queues_of_python() -> Outcome {
+    let (folder, wanted) = queues("requirements.txt")?;
+    let python = folder.join("venv/bin/python");
+    if is_up_to_date(&folder, &wanted) && python.exists() {
+        println!("installed: the Python packages of {}", wanted.display());
+        return Ok(());
+    }
+    execute(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder.join("venv")))?;
+    let options = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+    execute(Command::new(python).args(options).arg(&wanted))?;
+    remember(&folder, &wanted)
+}
+
+fn queues_of_node() -> Outcome {
+    let (folder, wanted) = queues("package-lock.json")?;
+    if is_up_to_date(&folder, &wanted) && folder.join("node_modules/bullmq").exists() {
+        println!("installed: the npm packages of {}", wanted.display());
+        return Ok(());
+    }
+    let (manifest, its) = (wanted.with_file_name("package.json"), folder.join("package.json"));
+    std::fs::copy(&manifest, &its).map_err(|e| format!("{}: {e}", its.display()))?;
+    remember(&folder, &wanted)?;
+    // Their scripts, and what is optional, are faster forms of what is there in JavaScript too.
+    let options =
+        ["install", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund", "--fetch-retries=1"];
+    if let Err(error) = execute(npm().arg("--prefix").arg(&folder).args(options)) {
+        // The list would say that they are there.
+        let _ = std::fs::remove_file(folder.join("package-lock.json"));
+        return Err(error);
+    }
+    // npm may have written it anew.
+    remember(&folder, &wanted)
+}
+
+fn queues_of_go() -> Outcome {
+    let (folder, module) = queues("go")?;
+    execute(Command::new("go").args(["build", "-o"]).arg(folder).args(["./..."]).current_dir(module))
+}
+
+/// The folder of the queues' packages, and a file of theirs in the repository.
+fn queues(file: &str) -> Result<(PathBuf, PathBuf), String> {
+    let folder = target("clients").join("queues");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    Ok((folder, root().join("tests/queues").join(file)))
+}
+
+/// Whether the copy of this list in the folder is what it was installed from.
+fn is_up_to_date(folder: &Path, wanted: &Path) -> bool {
+    let copy = wanted.file_name().map(|name| folder.join(name));
+    let read = |path: &Path| std::fs::read(path).ok();
+    copy.is_some_and(|copy| read(&copy).is_some() && read(&copy) == read(wanted))
+}
+
+fn remember(folder: &Path, wanted: &Path) -> Outcome {
+    let Some(name) = wanted.file_name() else { return Ok(()) };
+    std::fs::copy(wanted, folder.join(name)).map(drop).map_err(|e| format!("{}: {e}", wanted.display()))
 }

@@ -45,6 +45,7 @@ use crate::shell::{Outcome, target};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use parts::Part;
 use server::Spec;
+pub(crate) use server::built;
 use std::path::PathBuf;
 
 /// What the command line says.

@@ -44,7 +44,8 @@ mod server;
 
 pub use cpu::{Measured, measure};
 pub use drive::run;
-pub use program::Program;
+pub use program::{Program, installed};
+pub use server::Server;
 
 use std::fmt;
 use std::time::{Duration, Instant};

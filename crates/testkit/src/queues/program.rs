@@ -41,7 +41,7 @@ fn root() -> PathBuf {
 }
 
 /// Where `cargo xtask setup` installs what the queues need.
-fn installed() -> PathBuf {
+pub fn installed() -> PathBuf {
     root().join("target/clients/queues")
 }
 

@@ -17,7 +17,7 @@ const PORT: u16 = 6400;
 /// In /proc/PID/stat.
 const TICK_US: f64 = 10_000.0;
 
-pub(super) struct Server {
+pub struct Server {
     words: Vec<String>,
     is_append_only: bool,
     address: SocketAddr,
@@ -30,7 +30,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts it on an address that nobody uses.
-    pub(super) fn start(words: &[String], is_append_only: bool) -> Result<Server, String> {
+    pub fn start(words: &[String], is_append_only: bool) -> Result<Server, String> {
         let host = own_address();
         let port = (PORT..PORT + 1000).find(|port| TcpListener::bind((host, *port)).is_ok());
         let address = SocketAddr::from((host, port.ok_or("no port is free on a loopback address")?));
@@ -41,7 +41,8 @@ impl Server {
         server.wait_until_ready().map(|()| server)
     }
 
-    pub(super) fn host_and_port(&self) -> (&str, u16) {
+    /// Where it listens.
+    pub fn host_and_port(&self) -> (&str, u16) {
         (&self.host, self.address.port())
     }
 
@@ -98,7 +99,7 @@ impl Server {
     }
 
     /// Fails where it has ended.
-    pub(super) fn check(&mut self) -> Result<(), String> {
+    pub fn check(&mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(Some(status)) => Err(format!("the server ended: {status}\n{}", self.log())),
             _ => Ok(()),

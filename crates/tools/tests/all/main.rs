@@ -11,4 +11,5 @@ mod functions;
 mod home;
 mod output;
 mod process;
+mod queues;
 mod snapshots;
