@@ -2,9 +2,9 @@
 //! queues that people run, their processes and the server killed, each job accounted for
 //! (`crates/testkit/src/queues`). Installs their packages, builds the server, and starts the runner with it.
 //!
-//! Servers are this workspace's release build, or `--sardine PATH`; with `--redis` the redis-server that `cargo
-//! xtask peers` has unpacked, and with `--peer` any other, instead. With `--cpu` nobody is killed, and what
-//! BullMQ costs Sardine is measured beside the peers.
+//! Servers are this workspace's release build, or `--sardine PATH`; with `--redis` the redis-server that
+//! `cargo xtask peers` has unpacked, and with `--peer` any other, instead. With `--cpu` nobody is killed, and
+//! what BullMQ costs Sardine is measured beside the peers.
 use crate::bench::built;
 use crate::peers::PEERS;
 use crate::setup;

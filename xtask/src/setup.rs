@@ -180,8 +180,8 @@ fn java_client() -> Outcome {
     execute(maven.arg(format!("-DoutputDirectory={}", folder.display())))
 }
 
-/// What the tests of job queues, locks and limiters need, at the versions that `tests/queues` names: installed
-/// anew when those change.
+/// What the tests of job queues, locks and limiters need, at the versions that `tests/queues` names:
+/// installed anew when those change.
 fn queues_of_python() -> Outcome {
     let (folder, wanted) = queues("requirements.txt")?;
     let python = folder.join("venv/bin/python");

@@ -118,7 +118,8 @@ impl Book {
         hand
     }
 
-    /// The server was killed: what workers have in hand, and what it has noted lately, may be handed out again.
+    /// The server was killed: what workers have in hand, and what it has noted lately, may be handed out
+    /// again.
     pub(super) fn server_died(&mut self, at: Instant) {
         self.died_at = Some(at);
         let in_hand: BTreeSet<String> = self.hands.values().flatten().cloned().collect();
@@ -138,7 +139,8 @@ impl Book {
         }
     }
 
-    /// Jobs that the queue has not completed as far as it has told, but for those that wait for another of them.
+    /// Jobs that the queue has not completed as far as it has told, but for those that wait for another of
+    /// them.
     pub(super) fn missing(&self) -> Vec<String> {
         let missing: BTreeSet<&String> =
             self.jobs.iter().filter(|(_, job)| job.completed == 0).map(|(id, _)| id).collect();

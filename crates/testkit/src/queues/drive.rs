@@ -59,8 +59,8 @@ struct Run<'o> {
     crash_points: Vec<u64>,
     /// Workers that hold a job, and when they are killed for it.
     doomed: Vec<(Instant, usize)>,
-    /// A worker was killed because nothing moves: asynq looks for tasks without an owner every minute, and when
-    /// a worker begins. One that had just been handed out is in nobody's hands as far as the book knows.
+    /// A worker was killed because nothing moves: asynq looks for tasks without an owner every minute, and
+    /// when a worker begins. One that had just been handed out is in nobody's hands as far as the book knows.
     is_nudged: bool,
     nudged_at: Instant,
     /// Jobs that Celery has dropped.
@@ -306,7 +306,8 @@ impl Run<'_> {
         }
         let hand = self.book.bury(number);
         if role == Role::Work && self.options.is_hasty {
-            // Its successor looks for what has no owner when it begins, so it begins when the leases are gone.
+            // Its successor looks for what has no owner when it begins, so it begins when the leases are
+            // gone.
             let ids = if std::mem::take(&mut self.is_nudged) {
                 "*".to_owned()
             } else {

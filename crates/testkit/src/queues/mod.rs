@@ -7,8 +7,9 @@
 //!
 //! ```text
 //! added UNIT ID...     add: these jobs are in the queue, as the library says (a flow is one unit)
-//! again ID             add, watch: this job may be there twice, for the process before had not heard of it,
-//!                      or be handed out again though nobody was killed
+//! again ID             this job may be there twice, for the adder before had not heard of it, or was handed
+//! out
+//!                      again, as the queue itself says
 //! paused               add: nothing more is on its way
 //! all                  add: there are no more
 //! taken ID             work: the job was handed out, where that can be told before it begins
@@ -17,16 +18,18 @@
 //! done ID              work: its effect is there
 //! kept ID              work: the library says that the queue has noted its end, or its failure
 //! status DONE LEFT FAILED [WORD...]   watch: how many jobs are where
-//! job ID COMPLETIONS REPEATS          watch: how often the queue has completed it, and says that it handed it
+//! job ID COMPLETIONS REPEATS          watch: how often the queue has completed it, and says that it handed
+//! it
 //!                                     out again because its worker was silent
 //! accounted            watch: these were all jobs
 //! wrong TEXT           any: what must not be
 //! note TEXT            any: something to show where the run fails
 //! ```
 //!
-//! Read by them: `pause`, `go` and `resend ID...` (add), `status`, `account` and `revive ID...` (watch; the last one spares the
-//! waiting until the leases of somebody killed have passed, where a library has no setting for that, and is
-//! answered by `revived`; `*` means all that are leased). A process ends when its input does, so none outlives the harness.
+//! Read by them: `pause`, `go` and `resend ID...` (add), `status`, `account` and `revive ID...` (watch). The
+//! last one spares the waiting until the leases of somebody killed have passed, where a library has no
+//! setting for that, and is answered by `revived`; `*` means all that are leased. A process ends when its
+//! input does, so none outlives the harness.
 //!
 //! Every id begins with the number of its unit, which follows from the seed; an adder that was killed begins
 //! again with the first unit that was not acknowledged. Where the library can refuse an id that is there

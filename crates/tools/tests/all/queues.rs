@@ -3,7 +3,8 @@
 //! limiters of several libraries (`tests/queues`), each of which is a script or two.
 //!
 //! With the path of a redis-server in `SARDINE_CLIENTS_PEER` all of it runs against that one. What is used is
-//! installed by `cargo xtask setup`; where it is missing the test says so, and fails where changes are checked.
+//! installed by `cargo xtask setup`; where it is missing the test says so, and fails where changes are
+//! checked.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use std::path::Path;
 use std::process::Command;
