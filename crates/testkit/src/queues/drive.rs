@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 const MOMENT: Duration = Duration::from_millis(50);
 /// How often the queue is asked how far it is.
 const ASK_EVERY: Duration = Duration::from_millis(250);
+/// How long nothing moves before somebody does something about it, and at most.
 const NUDGED_AFTER: Duration = Duration::from_secs(3);
+const NUDGED_AFTER_MAX: Duration = Duration::from_secs(30);
 /// A run in which nothing moves for so long has failed.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// A worker that holds a job is killed within so many milliseconds.
@@ -59,10 +61,13 @@ struct Run<'o> {
     crash_points: Vec<u64>,
     /// Workers that hold a job, and when they are killed for it.
     doomed: Vec<(Instant, usize)>,
-    /// A worker was killed because nothing moves: asynq looks for tasks without an owner every minute, and
-    /// when a worker begins. One that had just been handed out is in nobody's hands as far as the book knows.
+    /// A worker was killed because nothing moves. asynq looks for tasks without an owner every minute, and
+    /// when a worker begins; one that had just been handed out is in nobody's hands as far as the book knows.
+    /// A worker of Celery may take nothing more after it had lost its server, until somebody starts it anew.
     is_nudged: bool,
     nudged_at: Instant,
+    /// How long nothing may move before the next is killed for it.
+    patience: Duration,
     /// Jobs that Celery has dropped.
     dropped: u64,
     /// Of workers, adders and the server.
@@ -114,6 +119,7 @@ impl Run<'_> {
             doomed: Vec::new(),
             is_nudged: false,
             nudged_at: now(),
+            patience: if options.is_hasty { NUDGED_AFTER } else { NUDGED_AFTER * 5 },
             dropped: 0,
             kills: [0; 3],
             is_paused: false,
@@ -240,6 +246,7 @@ impl Run<'_> {
         }
         match self.options.program {
             Program::Asynq if self.options.is_hasty && left > 0 => self.nudge(),
+            Program::Celery if self.options.crashes > 0 && left > 0 => self.nudge(),
             Program::Celery if self.is_all_added && left == 0 && done < self.book.added() => {
                 self.look_for_dropped();
             }
@@ -279,16 +286,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Kills a worker where nothing has moved for a while.
+    /// Kills the oldest worker where nothing has moved for a while, and waits longer before the next: one
+    /// that begins on a slow machine must come to its work.
     fn nudge(&mut self) {
         let since = now().duration_since(self.moved_at.max(self.nudged_at));
         let mut workers = self.processes.iter().filter(|(_, process)| process.role == Role::Work);
-        if since > NUDGED_AFTER
-            && let Some((number, _)) = workers.find(|(_, process)| !process.is_killed)
-        {
+        let oldest = workers.find(|(_, process)| !process.is_killed).map(|(number, _)| *number);
+        if let Some(number) = oldest.filter(|_| since > self.patience) {
             self.is_nudged = true;
             self.nudged_at = now();
-            let number = *number;
+            self.patience = (self.patience * 2).min(NUDGED_AFTER_MAX);
             self.kill(number);
         }
     }
