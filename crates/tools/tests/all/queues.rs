@@ -65,14 +65,11 @@ fn asynq_loses_and_doubles_nothing_when_the_server_is_killed() {
     nothing_is_lost_or_doubled(Program::Asynq, 400, 2);
 }
 
+/// Only here nobody kills the server: what Celery makes of that, on redis-server too, is no matter of seconds
+/// (`cargo xtask queues celery --append-only`).
 #[test]
 fn celery_loses_and_doubles_nothing_when_workers_are_killed() {
     nothing_is_lost_or_doubled(Program::Celery, 200, 0);
-}
-
-#[test]
-fn celery_loses_and_doubles_nothing_when_the_server_is_killed() {
-    nothing_is_lost_or_doubled(Program::Celery, 200, 2);
 }
 
 /// Runs a script or program that prints a line for each of its tests.
