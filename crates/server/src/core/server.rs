@@ -183,6 +183,8 @@ pub(crate) struct Stats {
     pub(crate) clients_evicted: AtomicU64,
     /// Requests that ran on other threads.
     pub(crate) requests_lent: AtomicU64,
+    /// Requests that ran on the thread of scripts.
+    pub(crate) scripts_lent: AtomicU64,
     /// Filled in by the first worker ten times a second.
     pub(crate) ops_per_second: AtomicU64,
     pub(crate) input_bytes_per_second: AtomicU64,
@@ -206,6 +208,7 @@ impl Stats {
             &self.query_limit_disconnections,
             &self.clients_evicted,
             &self.requests_lent,
+            &self.scripts_lent,
         ];
         counters.iter().for_each(|c| c.store(0, Ordering::Relaxed));
     }

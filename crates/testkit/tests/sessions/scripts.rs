@@ -210,6 +210,7 @@ fn what_a_worker_takes_back_happens_once() {
         let info = say(&mut client, "INFO commandstats");
         assert!(info.contains("cmdstat_append:calls=1,"), "{info}");
         assert!(info.contains("cmdstat_incr:calls=2,"), "{info}");
+        assert!(say(&mut client, "INFO stats").contains("lent_scripts:1\r"), "after {ending}");
         let events = told(&mut client, &mut listener);
         let count = |event: &str| events.iter().filter(|told| told.ends_with(event)).count();
         for event in

@@ -85,6 +85,11 @@ pub(in super::super) const STATS: &[Metric] = &[
     counter("lent_requests", "Requests that read so much that they ran on threads of their own.", |r| {
         r.server.stats.requests_lent.load(Relaxed).into()
     }),
+    counter(
+        "lent_scripts",
+        "Scripts that ran on the thread of scripts: a worker does not attempt them, or has given them up.",
+        |r| r.server.stats.scripts_lent.load(Relaxed).into(),
+    ),
     counter("evicted_clients", "Clients that were closed for `maxmemory-clients`.", |r| {
         r.server.stats.clients_evicted.load(Relaxed).into()
     }),

@@ -82,6 +82,7 @@ impl<'s> Executor<'s> {
     /// Has the worker lend the session to the thread of scripts.
     pub(super) fn lend_for_scripts(&mut self, session: &mut Session) {
         session.after = After::Elsewhere;
+        self.server.stats.scripts_lent.fetch_add(1, Relaxed);
         self.errand = Some(Errand { task: Task::Script, is_mute: !session.reply_mode.answers() });
     }
 
