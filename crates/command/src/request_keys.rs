@@ -29,7 +29,7 @@ pub enum FixedKeys {
 
 impl FixedKeys {
     /// The fixed keys of a command with these key specs. An argument counts only if every request that passes
-    /// the arity check has it.
+    /// the arity check has it; of keys that are counted the count has to be there.
     pub fn of(keys: &[KeySpec], flags: Flags, arity: Arity) -> FixedKeys {
         let mut specs = keys.iter().filter(|spec| spec.is_of_keys());
         let Some(first) = specs.next() else { return FixedKeys::None };

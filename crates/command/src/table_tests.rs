@@ -257,7 +257,9 @@ fn the_only_key_is_known_without_looking() {
         ("mget", FixedKeys::From { first: 1, step: 1 }),
         ("lcs", FixedKeys::First(1)),
         ("lmove", FixedKeys::First(1)),
-        ("lmpop", FixedKeys::Many),
+        ("lmpop", FixedKeys::First(2)),
+        ("sort", FixedKeys::First(1)),
+        ("xread", FixedKeys::Many),
         ("dbsize", FixedKeys::None),
         ("object", FixedKeys::None),
     ] {
