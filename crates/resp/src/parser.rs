@@ -123,8 +123,9 @@ impl Parser {
     }
 
     /// As [`Parser::parse`], but never writes to the buffer, so that what was parsed may be parsed again.
-    /// Returns None, and takes nothing, where the next request is one for [`Parser::parse_quoted`].
-    #[inline]
+    /// Returns None, and takes nothing, where the next request is one for [`Parser::parse_quoted`]. It has
+    /// callers off the path of requests too, for whose sake the compiler would leave it out of line.
+    #[inline(always)]
     pub fn parse_plain(
         &mut self,
         buffer: &[u8],
