@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 const SKIPPED: [&str; 2] = ["--skip", "refs_interleavings"];
 
 /// Where `unsafe` is allowed.
-const UNSAFE_CRATES: [&str; 2] = ["pack", "net"];
+const UNSAFE_CRATES: [&str; 3] = ["pack", "net", "lua"];
 
 pub(crate) fn asan() -> Outcome {
     let unsafe_crates: Vec<&str> = UNSAFE_CRATES.iter().flat_map(|name| ["--package", name]).collect();

@@ -1,14 +1,14 @@
 //! The table `redis` of scripts. Its functions ask the [host](crate::Host) of the running script.
 //!
 //! `call` and `pcall` are on the path of every command of a script.
-use crate::arguments::{Argument, Arguments};
+use crate::arguments::Arguments;
 use crate::error;
-use crate::from_resp::{Answer, answer, lua_bytes};
 use crate::functions;
 use crate::host::{self, AclCheck, LogLevel};
 use crate::raised::{Raised, error_table};
 use crate::state::State;
-use mlua::{Lua, Result, Table, Value, Variadic};
+use lua::{Argument, Outcome};
+use mlua::{Lua, LuaString, Result, Table, Value, Variadic};
 use resp::Protocol;
 use sha1::{Digest, Sha1};
 use std::rc::Rc;
@@ -17,13 +17,6 @@ use std::rc::Rc;
 pub(crate) const REDIS_VERSION: &str = "8.0.2";
 /// The same as a number, a byte for each part.
 pub(crate) const REDIS_VERSION_NUM: i64 = 0x0008_0002;
-
-/// What an error of a command does.
-#[derive(Clone, Copy)]
-enum OnError {
-    Raise,
-    Return,
-}
 
 /// Makes the table. Functions of libraries lack what only EVAL has.
 pub(crate) fn redis_table(lua: &Lua, state: &Rc<State>, is_library: bool) -> Result<Table> {
@@ -51,60 +44,46 @@ pub(crate) fn loading_table(lua: &Lua, state: &Rc<State>) -> Result<Table> {
 }
 
 fn install_calls(lua: &Lua, state: &Rc<State>, redis: &Table) -> Result<()> {
-    for (name, on_error) in [("call", OnError::Raise), ("pcall", OnError::Return)] {
+    for (name, raises) in [("call", true), ("pcall", false)] {
         let shared = Rc::clone(state);
-        let function = move |lua: &Lua, _: Variadic<Argument>| {
-            let arguments = Arguments::take();
-            let value = call(lua, &shared, &arguments, on_error);
-            arguments.give_back();
-            value
+        let body = move |arguments: lua::Arguments<'_>, out: &mut Vec<u8>| {
+            shared.arguments.borrow_mut().fill(arguments);
+            call(&shared, out, raises)
         };
-        redis.raw_set(name, lua.create_function(function)?)?;
+        redis.raw_set(name, lua::function(lua, body)?)?;
     }
     Ok(())
 }
 
-/// Runs a command and reads its reply.
-fn call(lua: &Lua, state: &State, arguments: &Arguments, on_error: OnError) -> Result<Value> {
+/// Runs a command. Its reply is left in `out`.
+fn call(state: &State, out: &mut Vec<u8>, raises: bool) -> Outcome {
+    let arguments = state.arguments.borrow();
     let args = match arguments.args() {
         Ok(args) => args,
-        Err(text) => return refused(lua, on_error, text.as_bytes(), false),
+        Err(text) => return refused(text, out, raises),
     };
     let reply = &mut *state.reply.borrow_mut();
     reply.cut(0);
+    std::mem::swap(&mut reply.out, out);
     reply.protocol = state.protocol.get();
-    match host::with(|host| host.command(args, reply)) {
-        Some(Ok(())) => reply.finish(),
-        Some(Err(stop)) => return Err(state.stop(stop.0)),
-        None => return refused(lua, on_error, error::NO_HOST.as_bytes(), false),
-    }
-    if reply.is_full() {
-        return Err(state.stop_out_of_memory());
-    }
-    let answered = match reply.out.first() {
-        // A number takes no memory.
-        Some(b':') => answer(lua, &reply.out)?,
-        _ => state.lifted(lua, lua_bytes(&reply.out), || answer(lua, &reply.out))?,
+    let ended = host::with(|host| host.command(args, reply));
+    reply.finish();
+    let is_full = reply.is_full();
+    std::mem::swap(&mut reply.out, out);
+    match ended {
+        Some(Ok(())) if is_full => state.stop_out_of_memory(),
+        Some(Ok(())) => return Outcome::Reply { raises },
+        Some(Err(stop)) => state.stop(stop.0),
+        None => return refused(error::NO_HOST, out, raises),
     };
-    let value = match answered {
-        Answer::Value(value) => Ok(value),
-        Answer::Error(text) => refused(lua, on_error, text, true),
-    };
-    if reply.out.capacity() > KEPT_BYTES {
-        reply.out = Vec::new();
-    }
-    value
+    Outcome::Stopped
 }
 
-/// The buffer of a longer reply is given back after its command.
-const KEPT_BYTES: usize = 1 << 20;
-
-/// An error, as `call` raises and `pcall` returns it.
-fn refused(lua: &Lua, on_error: OnError, text: &[u8], is_counted: bool) -> Result<Value> {
-    match on_error {
-        OnError::Raise => Err(Raised::table(text, is_counted)),
-        OnError::Return => error_table(lua, text, is_counted),
-    }
+/// An error without a command.
+fn refused(text: &str, out: &mut Vec<u8>, raises: bool) -> Outcome {
+    out.clear();
+    out.extend_from_slice(text.as_bytes());
+    Outcome::Error { raises }
 }
 
 /// An error of one of the other functions, which is always raised.
@@ -112,9 +91,16 @@ fn wrong(text: &str) -> mlua::Error {
     Raised::table(text, false)
 }
 
-fn acl_check_cmd(_: &Lua, _: Variadic<Argument>) -> Result<bool> {
-    let arguments = Arguments::take();
-    let result = match arguments.args() {
+fn acl_check_cmd(_: &Lua, values: Variadic<Value>) -> Result<bool> {
+    let texts: Vec<_> = values.iter().map(|value| value.as_string().map(LuaString::as_bytes)).collect();
+    let mut arguments = Arguments::default();
+    arguments.fill(values.iter().zip(&texts).map(|(value, text)| match (value, text) {
+        (_, Some(text)) => Argument::Bytes(text),
+        (Value::Integer(n), _) => Argument::Number(*n as f64),
+        (Value::Number(n), _) => Argument::Number(*n),
+        _ => Argument::Other,
+    }));
+    match arguments.args() {
         Err(text) => Err(wrong(text)),
         Ok(args) => match host::with(|host| host.acl_check(args)) {
             Some(AclCheck::Allowed) => Ok(true),
@@ -122,9 +108,7 @@ fn acl_check_cmd(_: &Lua, _: Variadic<Argument>) -> Result<bool> {
             Some(AclCheck::UnknownCommand) => Err(wrong(error::ACL_COMMAND)),
             Some(AclCheck::WrongArity) => Err(wrong(error::ACL_ARITY)),
         },
-    };
-    arguments.give_back();
-    result
+    }
 }
 
 /// A string, or a number as Lua writes it; nothing else.

@@ -1,14 +1,11 @@
 //! The arguments of `redis.call`, copied one by one into a buffer that every call uses again.
 //!
-//! On the path of every command of a script: nothing is allocated once the buffer has grown. The buffer is
-//! the thread's, because mlua converts arguments where nothing but the interpreter is in reach, and no
-//! call can begin while another one converts.
+//! On the path of every command of a script: nothing is allocated once the buffer has grown.
 use crate::error;
 use base::double::F64Text;
 use base::text::append_i64;
-use mlua::{FromLua, Lua, Result, Value};
+use lua::Argument;
 use resp::{Args, Span};
-use std::cell::RefCell;
 
 /// The bytes of some arguments, and where each lies.
 #[derive(Default)]
@@ -19,41 +16,23 @@ pub(crate) struct Arguments {
     has_other: bool,
 }
 
-thread_local! {
-    static GIVEN: RefCell<Arguments> = RefCell::default();
-}
-
-/// A buffer beyond this is given back after its call.
+/// A buffer beyond this is given back before the next call.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// One argument. Its conversion appends it to the thread's buffer, and leaves nothing in it.
-pub(crate) struct Argument;
-
-impl FromLua for Argument {
-    fn from_lua(value: Value, _: &Lua) -> Result<Argument> {
-        GIVEN.with_borrow_mut(|given| given.push(&value));
-        Ok(Argument)
-    }
-}
-
 impl Arguments {
-    /// Takes what was converted since the last call.
-    pub(crate) fn take() -> Arguments {
-        GIVEN.take()
-    }
-
-    /// Gives the buffer back for the next call.
-    pub(crate) fn give_back(mut self) {
+    /// Takes these in place of what was there.
+    pub(crate) fn fill<'a>(&mut self, arguments: impl Iterator<Item = Argument<'a>>) {
+        if self.bytes.capacity() > KEPT_BYTES {
+            *self = Arguments::default();
+        }
         self.bytes.clear();
         self.spans.clear();
         self.has_other = false;
-        if self.bytes.capacity() <= KEPT_BYTES {
-            GIVEN.set(self);
-        }
+        arguments.for_each(|argument| self.push(argument));
     }
 
     /// The arguments as a command takes them, or the text of what is wrong with them.
-    pub(crate) fn args(&self) -> std::result::Result<Args<'_>, &'static str> {
+    pub(crate) fn args(&self) -> Result<Args<'_>, &'static str> {
         if self.has_other {
             Err(error::BAD_TYPES)
         } else if self.spans.is_empty() {
@@ -63,22 +42,21 @@ impl Arguments {
         }
     }
 
-    fn push(&mut self, value: &Value) {
+    fn push(&mut self, argument: Argument<'_>) {
         let start = self.bytes.len();
-        match value {
-            Value::String(text) => self.bytes.extend_from_slice(&text.as_bytes()),
-            Value::Integer(n) if n.unsigned_abs() <= 1 << 62 => append_i64(&mut self.bytes, *n),
-            // Redis writes larger whole numbers with the digits that a double needs, and zeros.
-            Value::Integer(n) => self.push_number(*n as f64),
-            Value::Number(n) => self.push_number(*n),
-            _ => self.has_other = true,
+        match argument {
+            Argument::Bytes(bytes) => self.bytes.extend_from_slice(bytes),
+            Argument::Number(n) => self.push_number(n),
+            Argument::Other => self.has_other = true,
         }
         self.spans.push(Span { start, len: self.bytes.len() - start });
     }
 
     fn push_number(&mut self, n: f64) {
-        if n == 0.0 {
-            self.bytes.push(b'0');
+        // Beyond this Redis writes whole numbers with the digits that a double needs, and zeros.
+        const WHOLE_MAX: f64 = (1_u64 << 62) as f64;
+        if n.abs() <= WHOLE_MAX && n as i64 as f64 == n {
+            append_i64(&mut self.bytes, n as i64);
         } else if n.is_nan() {
             self.bytes.extend_from_slice(if n.is_sign_negative() { b"-nan" } else { b"nan" });
         } else {

@@ -14,6 +14,7 @@ use crate::machine::{Machine, Outcome};
 use crate::raised::{Raised, text_of};
 use crate::registered::Registered;
 use crate::state::State;
+use lua::{Start, Tables};
 use mlua::{Function, Lua, Result, Table, Value, Variadic};
 use resp::{Protocol, Reply};
 use std::rc::Rc;
@@ -94,10 +95,12 @@ impl Machine {
             .compile_chunk(text, "@user_function")
             .map_err(|text| wrong(&[b"Error compiling function: ", &text]))?;
         let release: Function = self.parts.library.call(chunk.clone()).map_err(|error| text_of(&error))?;
+        let chunk = self.state.functions.keep(chunk).map_err(|error| text_of(&error))?;
         self.state.begin();
         self.state.loading.replace(Some(Vec::new()));
         let mut reply = Reply::new(Protocol::Resp2);
-        let outcome = self.enter("", chunk, host, &mut reply);
+        let start = Start { function: &chunk, tables: Tables::None };
+        let outcome = self.enter("", start, host, &mut reply);
         let functions = self.state.loading.take().unwrap_or_default();
         if outcome != Outcome::Done {
             let text = self.state.last_error.take();
@@ -114,20 +117,14 @@ impl Machine {
     pub fn run_function<'a>(
         &self,
         function: &Registered,
-        keys: impl ExactSizeIterator<Item = &'a [u8]>,
-        argv: impl ExactSizeIterator<Item = &'a [u8]>,
+        mut keys: impl ExactSizeIterator<Item = &'a [u8]>,
+        mut argv: impl ExactSizeIterator<Item = &'a [u8]>,
         host: &mut dyn Host,
         reply: &mut Reply,
     ) -> Outcome {
         self.state.begin();
-        let prepared = (|| {
-            let callback = self.lua.registry_value::<Function>(&function.callback)?;
-            Ok((callback, self.strings(keys)?, self.strings(argv)?))
-        })();
-        match prepared {
-            Ok(call) => self.enter(&function.name, call, host, reply),
-            Err(error) => self.fail(&function.name, text_of(&error), reply),
-        }
+        let tables = Tables::Arguments(&mut keys, &mut argv);
+        self.enter(&function.name, Start { function: &function.callback, tables }, host, reply)
     }
 }
 
@@ -233,7 +230,7 @@ fn register(lua: &Lua, state: &State, values: &[Value]) -> Result<()> {
     let callback = given.callback.ok_or_else(|| missing("callback"))?;
     let name = String::from_utf8(name).ok().filter(|name| is_name(name.as_bytes()));
     let name = name.ok_or_else(|| refused(BAD_NAME))?;
-    let callback = lua.create_registry_value(callback)?;
+    let callback = state.functions.keep(callback)?;
     let mut loading = state.loading.borrow_mut();
     let Some(functions) = loading.as_mut() else { return Ok(()) };
     if functions.iter().any(|function| function.name == name) {

@@ -14,7 +14,6 @@ mod api;
 mod arguments;
 mod error;
 mod flags;
-mod from_resp;
 mod functions;
 mod host;
 mod library;

@@ -1,7 +1,7 @@
 //! One interpreter: it compiles scripts once and runs them many times.
 //!
 //! A run is on the path of a request. What it allocates: the tables KEYS and ARGV with their strings, and
-//! what the script itself makes.
+//! what the script itself makes. The crate `lua` makes the call.
 use crate::api;
 use crate::error;
 use crate::flags::{Flags, split_script};
@@ -10,9 +10,8 @@ use crate::library;
 use crate::raised::{SANDBOX, text_of};
 use crate::state::{Failure, OUT_OF_MEMORY, State};
 use crate::to_resp::{Fields, Writer};
-use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, LuaString, RegistryKey, Result, StdLib, Table, Value, VmState,
-};
+use lua::{Ended, Kept, Returned, Runner, Start, Tables};
+use mlua::{Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, VmState};
 use resp::Reply;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -57,7 +56,7 @@ pub enum Outcome {
 
 /// A script that has been compiled. Dropping it frees it at the next [`Machine::collect`].
 pub struct Compiled {
-    function: RegistryKey,
+    function: Kept,
     flags: Flags,
     sha: String,
 }
@@ -79,8 +78,7 @@ pub struct Machine {
     pub(crate) state: Rc<State>,
     pub(crate) parts: Parts,
     fields: Fields,
-    keys: LuaString,
-    argv: LuaString,
+    runner: Runner,
     settings: Cell<Settings>,
     /// The memory from which on the interrupt collects everything: Lua's own collector begins only when the
     /// memory has doubled, which may be beyond the bound.
@@ -90,7 +88,7 @@ pub struct Machine {
 /// What `sandbox.lua` gives back.
 pub(crate) struct Parts {
     globals: Table,
-    enter: Function,
+    handler: Function,
     load_text: Function,
     pub(crate) library: Function,
     /// Lua's own.
@@ -109,13 +107,12 @@ impl Machine {
     fn try_new(kind: Kind, settings: Settings) -> Result<Machine> {
         let libraries = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
-        let state = Rc::new(State::new());
+        let state = Rc::new(State::new(&lua)?);
         let parts = Parts::new(&lua, &state, kind)?;
         let collect_at = Rc::new(Cell::new(usize::MAX));
         let machine = Machine {
             fields: Fields::new(&lua, parts.next.clone())?,
-            keys: lua.create_string("KEYS")?,
-            argv: lua.create_string("ARGV")?,
+            runner: Runner::new(&lua, &parts.globals, &state.functions, &parts.handler)?,
             settings: Cell::new(settings),
             collect_at,
             state,
@@ -153,14 +150,14 @@ impl Machine {
     /// Goes one step on collecting what scripts have left, and frees scripts that were dropped. To be called
     /// between scripts.
     pub fn collect(&self) {
-        self.lua.expire_registry_values();
+        self.state.functions.forget_dropped();
         // The collector runs no code of scripts: without `newproxy` they have no finalizers.
         let _ = self.lua.gc_step();
     }
 
     /// Collects everything that scripts have left.
     pub fn collect_all(&self) {
-        self.lua.expire_registry_values();
+        self.state.functions.forget_dropped();
         let _ = self.lua.gc_collect();
     }
 
@@ -169,7 +166,7 @@ impl Machine {
         let (flags, text) = split_script(body).map_err(error::coded)?;
         let refused = |text: Vec<u8>| error::not_compiled(&text);
         let function = self.compile_chunk(text, "@user_script").map_err(refused)?;
-        let function = self.lua.create_registry_value(function).map_err(|error| text_of(&error))?;
+        let function = self.state.functions.keep(function).map_err(|error| text_of(&error))?;
         Ok(Compiled { function, flags, sha: api::sha1_of(body) })
     }
 
@@ -193,56 +190,39 @@ impl Machine {
     pub fn run<'a>(
         &self,
         script: &Compiled,
-        keys: impl ExactSizeIterator<Item = &'a [u8]>,
-        argv: impl ExactSizeIterator<Item = &'a [u8]>,
+        mut keys: impl ExactSizeIterator<Item = &'a [u8]>,
+        mut argv: impl ExactSizeIterator<Item = &'a [u8]>,
         host: &mut dyn Host,
         reply: &mut Reply,
     ) -> Outcome {
         self.state.begin();
-        let prepared = (|| {
-            let keys = self.strings(keys)?;
-            let argv = self.strings(argv)?;
-            self.parts.globals.raw_set(&self.keys, keys)?;
-            self.parts.globals.raw_set(&self.argv, argv)?;
-            self.lua.registry_value::<Function>(&script.function)
-        })();
-        match prepared {
-            Ok(function) => self.enter(&script.sha, function, host, reply),
-            Err(error) => self.fail(&script.sha, text_of(&error), reply),
-        }
+        let tables = Tables::Globals(&mut keys, &mut argv);
+        self.enter(&script.sha, Start { function: &script.function, tables }, host, reply)
     }
 
-    /// A table of strings.
-    pub(crate) fn strings<'a>(&self, strings: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Table> {
-        self.lua.create_sequence_from(strings.map(Bytes))
-    }
-
-    /// Calls a function with some arguments, lends it the host, and writes its reply or its error. The name
-    /// is what errors say of it.
+    /// Calls a function, lends it the host, and writes its reply or its error. The name is what errors say
+    /// of it.
     pub(crate) fn enter(
         &self,
         name: &str,
-        call: impl Call,
+        start: Start<'_, '_, '_>,
         host: &mut dyn Host,
         reply: &mut Reply,
     ) -> Outcome {
-        let result = self.bounded(|| {
-            host::lend(host, || {
-                let (is_done, value) = call.enter(&self.parts.enter)?;
-                if is_done {
-                    self.lua.set_memory_limit(0)?;
-                    self.write(value.clone(), reply)?;
-                }
-                Ok((is_done, value))
+        let bytes_max = self.bound();
+        let result = host::lend(host, || {
+            self.runner.run(start, bytes_max, |ended| match ended {
+                Ended::Done(returned) => self.write(returned, reply).map(|()| None),
+                Ended::Failed(value) => Ok(Some(value)),
             })
         });
         match result {
-            Ok((true, _)) => Outcome::Done,
-            Ok((false, Value::String(text))) if *text.as_bytes() == *OUT_OF_MEMORY => {
+            Ok(None) => Outcome::Done,
+            Ok(Some(Value::String(text))) if *text.as_bytes() == *OUT_OF_MEMORY => {
                 let _ = self.state.stop_out_of_memory();
                 self.fail(name, Vec::new(), reply)
             }
-            Ok((false, value)) => self.fail(name, self.text_of_value(&value), reply),
+            Ok(Some(value)) => self.fail(name, self.text_of_value(&value), reply),
             Err(error) => {
                 let text = error::coded(text_of(&error));
                 self.fail(name, text, reply)
@@ -251,10 +231,10 @@ impl Machine {
     }
 
     /// What the script has returned. A stop while it is written takes back what was written.
-    fn write(&self, value: Value, reply: &mut Reply) -> Result<()> {
+    fn write(&self, returned: Returned<'_>, reply: &mut Reply) -> Result<()> {
         let start = reply.out.len();
         let mut writer = Writer { fields: &self.fields, state: &self.state, reply };
-        let written = writer.write(value);
+        let written = writer.write(returned);
         if written.is_err() {
             reply.out.truncate(start);
         }
@@ -290,40 +270,19 @@ impl Machine {
         }
     }
 
-    /// Runs `f` with the bound on memory in force.
-    pub(crate) fn bounded<R>(&self, f: impl FnOnce() -> Result<R>) -> Result<R> {
+    /// The bound on memory for what begins now.
+    fn bound(&self) -> usize {
         let bytes_max = self.settings.get().bytes_max;
         self.collect_at.set(if bytes_max == 0 { usize::MAX } else { bytes_max / 2 });
-        self.lua.set_memory_limit(bytes_max)?;
+        bytes_max
+    }
+
+    /// Runs `f` with the bound on memory in force.
+    pub(crate) fn bounded<R>(&self, f: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.lua.set_memory_limit(self.bound())?;
         let result = f();
         self.lua.set_memory_limit(0)?;
         result
-    }
-}
-
-/// A function and its arguments, called through the `enter` of `sandbox.lua`.
-pub(crate) trait Call {
-    fn enter(self, enter: &Function) -> Result<(bool, Value)>;
-}
-
-impl Call for Function {
-    fn enter(self, enter: &Function) -> Result<(bool, Value)> {
-        enter.call(self)
-    }
-}
-
-impl Call for (Function, Table, Table) {
-    fn enter(self, enter: &Function) -> Result<(bool, Value)> {
-        enter.call(self)
-    }
-}
-
-/// Bytes as a Lua string.
-struct Bytes<'a>(&'a [u8]);
-
-impl mlua::IntoLua for Bytes<'_> {
-    fn into_lua(self, lua: &Lua) -> Result<Value> {
-        lua.create_string(self.0).map(Value::String)
     }
 }
 
@@ -332,6 +291,7 @@ impl Parts {
         let is_library = kind == Kind::Functions;
         let rust = lua.create_table()?;
         library::install(lua, state, &rust)?;
+        let handler = rust.raw_get("handler")?;
         rust.raw_set("redis", api::redis_table(lua, state, is_library)?)?;
         rust.raw_set("loading", api::loading_table(lua, state)?)?;
         let setup = lua.create_table()?;
@@ -341,7 +301,7 @@ impl Parts {
         let parts: Table = chunk.call(setup)?;
         let made = Parts {
             globals: parts.raw_get("globals")?,
-            enter: parts.raw_get("enter")?,
+            handler,
             load_text: parts.raw_get("load_text")?,
             library: parts.raw_get("library")?,
             next: parts.raw_get("next")?,

@@ -1,13 +1,13 @@
 //! A function that a library has registered.
 use crate::flags::Flags;
-use mlua::RegistryKey;
+use lua::Kept;
 
 /// A function of a library.
 pub struct Registered {
     pub(crate) name: String,
     pub(crate) description: Option<Vec<u8>>,
     pub(crate) flags: Flags,
-    pub(crate) callback: RegistryKey,
+    pub(crate) callback: Kept,
 }
 
 impl Registered {

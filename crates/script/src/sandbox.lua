@@ -408,18 +408,6 @@ globals._G = face
 shown[face] = face_of({ __index = rust.missing })
 string_metatable = face_of({ __index = globals.string })
 
--- Runs a function to its end; errors reach the handler where they are raised.
-local function enter(f, ...)
-  local count = select('#', ...)
-  if count == 0 then
-    return xpcall_(f, rust.handler)
-  end
-  local first, second = ...
-  return xpcall_(function()
-    return f(first, second)
-  end, rust.handler)
-end
-
 -- The environment of a library: while it loads it sees only what `setup.loading` holds, afterwards the
 -- environment of its functions.
 local loading = setmetatable_({ redis = face_of(setmetatable_(rust.loading or {}, missing)) }, missing)
@@ -437,7 +425,6 @@ end
 return {
   face = face,
   globals = globals,
-  enter = enter,
   load_text = load_text,
   library = library,
   next = next_,

@@ -1,9 +1,11 @@
 //! What the functions of one interpreter share: the protocol that the script chose, what ends it, the bound
 //! on memory, buffers that are used again for every command.
+use crate::arguments::Arguments;
 use crate::error;
 use crate::host;
 use crate::raised::Raised;
 use crate::registered::Registered;
+use lua::Functions;
 use mlua::{Error, Lua, Result};
 use resp::{Protocol, Reply};
 use std::cell::{Cell, RefCell};
@@ -23,6 +25,10 @@ pub(crate) struct State {
     pub(crate) bytes_max: Cell<usize>,
     /// Why the script ends, once it does: from then on nothing catches an error.
     pub(crate) stop: RefCell<Option<Vec<u8>>>,
+    /// Scripts, and the functions of libraries.
+    pub(crate) functions: Functions,
+    /// The arguments of the command that the script runs.
+    pub(crate) arguments: RefCell<Arguments>,
     /// The reply of the last command that the script ran.
     pub(crate) reply: RefCell<Reply>,
     /// What was raised to the top, and where.
@@ -52,8 +58,10 @@ pub(crate) struct Failure {
 const STEPS_BETWEEN: u32 = 1 << 14;
 
 impl State {
-    pub(crate) fn new() -> State {
-        State {
+    pub(crate) fn new(lua: &Lua) -> Result<State> {
+        Ok(State {
+            functions: Functions::new(lua)?,
+            arguments: RefCell::default(),
             protocol: Cell::new(Protocol::Resp2),
             bytes_max: Cell::new(0),
             stop: RefCell::new(None),
@@ -63,7 +71,7 @@ impl State {
             loading: RefCell::new(None),
             last_error: RefCell::default(),
             steps: Cell::new(0),
-        }
+        })
     }
 
     /// Before a script: nothing is left of the one before.

@@ -1,4 +1,5 @@
-//! What a script returns, as a reply. The table of `from_resp.rs`, read from right to left, and:
+//! What a script returns, as a reply. The table in the crate `lua`, `reply.rs`, read from right to left,
+//! and:
 //!
 //! * Numbers lose their fraction; those beyond 64 bits, and NaN, become the least one.
 //! * An array ends at its first nil.
@@ -8,6 +9,7 @@
 use crate::error;
 use crate::host;
 use crate::state::State;
+use lua::Returned;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use resp::{Deferred, Protocol, Reply};
 
@@ -80,8 +82,20 @@ struct Pairs {
 }
 
 impl Writer<'_> {
-    /// Writes `value`.
-    pub(crate) fn write(&mut self, value: Value) -> Result<()> {
+    /// Writes what a script has returned.
+    pub(crate) fn write(&mut self, returned: Returned<'_>) -> Result<()> {
+        match returned {
+            Returned::Nil => self.reply.null(),
+            Returned::Boolean(is_true) => self.boolean(is_true),
+            Returned::Number(n) => self.reply.int(whole(n)),
+            Returned::String(text) => self.reply.bulk(text),
+            Returned::Other(value) => return self.write_value(value),
+        }
+        Ok(())
+    }
+
+    /// Writes a value, and what nests in it.
+    fn write_value(&mut self, value: Value) -> Result<()> {
         let mut open = Vec::new();
         self.begin(value, 2, &mut open)?;
         while let Some(last) = open.pop() {

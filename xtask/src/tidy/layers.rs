@@ -8,10 +8,11 @@ struct Layer {
     below: &'static [&'static str],
 }
 
-const LAYERS: [Layer; 11] = [
+const LAYERS: [Layer; 12] = [
     Layer { name: "base", below: &[] },
     Layer { name: "resp", below: &["base"] },
-    Layer { name: "script", below: &["base", "resp"] },
+    Layer { name: "lua", below: &["base"] },
+    Layer { name: "script", below: &["base", "resp", "lua"] },
     Layer { name: "pack", below: &["base"] },
     Layer { name: "net", below: &["base"] },
     Layer { name: "store", below: &["base", "pack"] },

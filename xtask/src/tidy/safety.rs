@@ -4,7 +4,7 @@ use super::Complaint;
 use super::source::{Line, Source};
 
 /// Where `unsafe` is allowed.
-const UNSAFE_CRATES: [&str; 2] = ["pack", "net"];
+const UNSAFE_CRATES: [&str; 3] = ["pack", "net", "lua"];
 
 /// How far above the word its reason may stand, comments and attributes not counted.
 const LINES_BETWEEN_MAX: usize = 3;
@@ -16,7 +16,7 @@ pub(crate) fn unsafety(source: &Source) -> Vec<Complaint> {
         if !is_zone && source.path.starts_with("crates/") {
             return Some((
                 at,
-                "unsafe outside pack and net: it stays where its proofs, sanitizers and fuzzers are",
+                "unsafe outside pack, net and lua: it stays where its proofs, sanitizers and fuzzers are",
             ));
         }
         let needs_reason = is_zone && declares_unsafe(&line.code) && !keeps_a_trait(source, at);

@@ -79,8 +79,9 @@ fn the_largest_buffers_of_the_last_seconds_are_told() {
     let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
     fill(&mut b, 100_000);
     let header = "*2\r\n$4\r\nECHO\r\n$67108864\r\n".len();
-    let buffered = |a: &mut Client| a.info("mem_clients_normal").parse::<usize>().unwrap();
-    while buffered(&mut a) < 100_000 {}
+    // All of it has arrived: the room for it is there as soon as a part has.
+    let arrived = format!(" qbuf={} ", header + 100_000);
+    while !a.ask("CLIENT LIST").contains(&arrived) {}
     time.advance(Duration::from_millis(100));
     let peak = wait_for_peak(&mut a);
     assert!((100_000 + header..200_000).contains(&peak), "{peak}");

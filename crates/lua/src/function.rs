@@ -1,0 +1,198 @@
+//! Functions of Rust that take strings and numbers and answer in RESP, as `redis.call` does.
+use crate::reply::{self, Marks};
+use mlua::ffi::{self, lua_State};
+use mlua::{Function, Lua, Result};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// An argument, as the function's caller gave it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Argument<'a> {
+    Bytes(&'a [u8]),
+    Number(f64),
+    /// Of any other type.
+    Other,
+}
+
+/// The arguments of a call. They lie on the interpreter's stack as long as the call runs.
+pub struct Arguments<'a> {
+    state: *mut lua_State,
+    next: c_int,
+    count: c_int,
+    call: PhantomData<&'a ()>,
+}
+
+impl<'a> Arguments<'a> {
+    /// # Safety
+    /// The function that `state` runs does not change its stack during `'a`.
+    unsafe fn new(state: *mut lua_State) -> Arguments<'a> {
+        // SAFETY: `state` runs a function; this reads and raises nothing.
+        let count = unsafe { ffi::lua_gettop(state) };
+        Arguments { state, next: 1, count, call: PhantomData }
+    }
+}
+
+impl<'a> Iterator for Arguments<'a> {
+    type Item = Argument<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Argument<'a>> {
+        if self.next > self.count {
+            return None;
+        }
+        let (state, index) = (self.state, self.next);
+        self.next += 1;
+        // SAFETY: the index is one of an argument, which stays where it is during 'a (`new`).
+        Some(unsafe { argument(state, index) })
+    }
+}
+
+/// The argument at `index`. Nothing raises: a number is not made a string in place.
+///
+/// # Safety
+/// There is a value at `index`, and it stays there during `'a`.
+#[inline]
+unsafe fn argument<'a>(state: *mut lua_State, index: c_int) -> Argument<'a> {
+    // SAFETY: the index is valid. `lua_tolstring` gives the string's own bytes, which do not move while the
+    // string is on the stack.
+    unsafe {
+        match ffi::lua_type(state, index) {
+            ffi::LUA_TSTRING => {
+                let mut len = 0;
+                let bytes = ffi::lua_tolstring(state, index, &raw mut len);
+                Argument::Bytes(std::slice::from_raw_parts(bytes.cast(), len))
+            }
+            ffi::LUA_TNUMBER => Argument::Number(ffi::lua_tonumber(state, index)),
+            _ => Argument::Other,
+        }
+    }
+}
+
+/// What a body leaves in its buffer, and what the script sees of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A reply in RESP, marked as a command's where it is an error. With `raises` an error is not returned
+    /// but raised.
+    Reply { raises: bool },
+    /// The text of an error that is no command's.
+    Error { raises: bool },
+    /// Nothing. The script is to end, and what it raises now does not matter.
+    Stopped,
+}
+
+/// A buffer beyond this is given back after its call.
+const KEPT_BYTES: usize = 1 << 20;
+
+thread_local! {
+    /// The reply of the body that has run last on this thread.
+    static REPLY: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// What a body has panicked with, until the run is over.
+    static PANIC: Cell<Option<Box<dyn Any + Send>>> = const { Cell::new(None) };
+}
+
+/// What keeps the bodies of an interpreter's functions as long as the interpreter.
+#[derive(Default)]
+struct Bodies(RefCell<Vec<Box<dyn Any>>>);
+
+/// Makes a function of Lua. Its body is given the arguments and an empty buffer for its reply.
+pub fn function<F>(lua: &Lua, body: F) -> Result<Function>
+where
+    F: Fn(Arguments<'_>, &mut Vec<u8>) -> Outcome + 'static,
+{
+    let body = Box::new(body);
+    let address: *const F = &raw const *body;
+    if lua.app_data_ref::<Bodies>().is_none() {
+        lua.set_app_data(Bodies::default());
+    }
+    if let Some(bodies) = lua.app_data_ref::<Bodies>() {
+        bodies.0.borrow_mut().push(body);
+    }
+    // SAFETY: the closure runs in a protected call and owns nothing. The body lives as long as the
+    // interpreter: nobody else can name `Bodies` to take it away, and boxes do not move. `call` is made for
+    // this type.
+    unsafe {
+        lua.exec_raw((), |state| {
+            ffi::lua_pushlightuserdata(state, address.cast_mut().cast());
+            ffi::lua_pushcclosure(state, call::<F>, 1);
+        })
+    }
+}
+
+/// What Lua calls.
+///
+/// # Safety
+/// To be called by Lua as a closure over the address of an `F` that lives. It owns nothing, since it raises.
+unsafe extern "C-unwind" fn call<F>(state: *mut lua_State) -> c_int
+where
+    F: Fn(Arguments<'_>, &mut Vec<u8>) -> Outcome + 'static,
+{
+    // SAFETY: as this function is called. The reply's bytes are the thread's, and nothing that this frame
+    // calls from here on runs a body: neither making values nor collecting garbage runs code of scripts,
+    // because they have no finalizers.
+    unsafe {
+        let body: *const F = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast();
+        let (outcome, bytes) = answer(&*body, state);
+        match outcome {
+            Outcome::Stopped => raise_text(state, b"the script was stopped"),
+            Outcome::Error { raises } => {
+                reply::push_error(state, &*bytes, Marks::Plain);
+                if raises {
+                    ffi::lua_error(state);
+                }
+            }
+            Outcome::Reply { raises } => match reply::push(state, &*bytes) {
+                Err(reply::Broken) => raise_text(state, b"the reply of a command cannot be read"),
+                Ok(()) if raises && matches!(&*bytes, [b'-', ..]) => ffi::lua_error(state),
+                Ok(()) => {}
+            },
+        }
+        1
+    }
+}
+
+/// # Safety
+/// In a function that Lua has called, whose frames own nothing.
+unsafe fn raise_text(state: *mut lua_State, text: &'static [u8]) -> ! {
+    // SAFETY: the text is there, and the caller allows raising.
+    unsafe {
+        ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len());
+        ffi::lua_error(state)
+    }
+}
+
+/// Runs the body. Nothing raises here, so what the body owns is dropped as always. The bytes are there until
+/// the thread's next call.
+///
+/// # Safety
+/// `state` runs the function that the body is of.
+unsafe fn answer<F>(body: &F, state: *mut lua_State) -> (Outcome, *const [u8])
+where
+    F: Fn(Arguments<'_>, &mut Vec<u8>) -> Outcome,
+{
+    let mut reply = REPLY.take();
+    if reply.capacity() > KEPT_BYTES {
+        reply = Vec::new();
+    }
+    reply.clear();
+    // SAFETY: nothing changes the stack before this function returns.
+    let arguments = unsafe { Arguments::new(state) };
+    // A panic would have to cross frames of C. It goes on when the run is over.
+    let outcome = catch_unwind(AssertUnwindSafe(|| body(arguments, &mut reply))).unwrap_or_else(|panic| {
+        PANIC.set(Some(panic));
+        Outcome::Stopped
+    });
+    // The bytes of a vector do not move with it.
+    let bytes: *const [u8] = &raw const *reply;
+    REPLY.set(reply);
+    (outcome, bytes)
+}
+
+/// Goes on with a panic of a body. A run that it has ended calls this.
+pub(crate) fn resume_panic() {
+    if let Some(panic) = PANIC.take() {
+        std::panic::resume_unwind(panic);
+    }
+}
