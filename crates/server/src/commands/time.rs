@@ -22,7 +22,14 @@ const TIME: ServerCommand = ServerCommand {
 
 /// Answers seconds and microseconds. It reads the clock itself: the time of a batch is in milliseconds.
 fn time(call: &mut ServerCall<'_>) -> Done {
-    let now_us = call.stopped_us.unwrap_or_else(|| call.server.clock.now_us());
+    let now_us = match call.stopped_us {
+        None => call.server.clock.now_us(),
+        Some(stopped) => {
+            let now_us = stopped.get().unwrap_or_else(|| call.server.clock.now_us());
+            stopped.set(Some(now_us));
+            now_us
+        }
+    };
     call.reply.array(2);
     call.reply.bulk_int(now_us.div_euclid(1_000_000));
     call.reply.bulk_int(now_us.rem_euclid(1_000_000));

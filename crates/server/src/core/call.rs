@@ -6,6 +6,7 @@ use crate::core::session::Session;
 use base::Millis;
 use command::{Acl, Arity, Doc, Done, Flags};
 use resp::{Args, Reply};
+use std::cell::Cell;
 
 /// One request, with everything that its command may look at or change.
 pub(crate) struct ServerCall<'c> {
@@ -21,8 +22,8 @@ pub(crate) struct ServerCall<'c> {
     pub(crate) steady: Millis,
     /// What had arrived on the connection when its turn began, this request included.
     pub(crate) request_bytes: usize,
-    /// The wall clock in microseconds, where it stands still: within a script.
-    pub(crate) stopped_us: Option<i64>,
+    /// Within a script, where the time stands still: the wall clock in microseconds, once it was read.
+    pub(crate) stopped_us: Option<&'c Cell<Option<i64>>>,
     /// Has a thread of its own do something that may wait; None where nothing can be done elsewhere. What the
     /// request comes to is what that comes to.
     pub(crate) leave: Option<&'c mut Leave<'c>>,

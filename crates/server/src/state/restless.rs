@@ -77,6 +77,11 @@ impl Restless {
         }
     }
 
+    /// Whether the mode is on.
+    pub(crate) fn is_on(&self) -> bool {
+        self.draws.load(Relaxed) != 0
+    }
+
     /// What has been done since the server began.
     pub(crate) fn counts(&self) -> &Counts {
         &self.counts
@@ -84,7 +89,7 @@ impl Restless {
 
     /// The worker, drawn at random, that a new connection goes to; None while the mode is off.
     pub(crate) fn draw(&self, workers: usize) -> Option<usize> {
-        if self.draws.load(Relaxed) == 0 {
+        if !self.is_on() {
             return None;
         }
         let number = self.draws.fetch_add(2, Relaxed);

@@ -10,7 +10,7 @@
 //! them before the first is looked up, so that ten keys wait for memory about as long as two. On the path of
 //! every request with several keys: up to four keys in one shard (COPY, RENAME, LMOVE) allocate nothing, in
 //! two shards once.
-use crate::keyspace::view::Guards;
+use crate::keyspace::guards::Guards;
 use crate::{Key, Keyspace, Settings, View};
 use base::Millis;
 use base::hash::Hash;
@@ -96,10 +96,19 @@ impl Keyspace {
         settings: &'k Settings,
         hashes: impl Iterator<Item = Hash>,
     ) -> View<'k> {
+        View::new(self, self.guards_of(hashes), now, settings)
+    }
+
+    /// Locks the shards of keys with these hashes in ascending order, each once.
+    pub(crate) fn guards_of(&self, hashes: impl Iterator<Item = Hash>) -> Guards<'_> {
+        let mut shards = hashes.map(|hash| self.shard_number(hash));
+        let Some(first) = shards.next() else { return Guards::none() };
+        let Some(other) = shards.find(|shard| *shard != first) else {
+            return Guards::One(self.shard(first));
+        };
         // A bit for each shard: many keys take no longer than a look at each.
         let mut wanted = vec![0_u64; self.shards().div_ceil(64)];
-        for hash in hashes {
-            let shard = self.shard_number(hash);
+        for shard in [first, other].into_iter().chain(shards) {
             wanted[shard / 64] |= 1 << (shard % 64);
         }
         let count = wanted.iter().map(|word| word.count_ones()).sum::<u32>();
@@ -110,7 +119,7 @@ impl Keyspace {
                 word &= word - 1;
             }
         }
-        View::new(self, Guards::Many(guards), now, settings)
+        Guards::Many(guards)
     }
 
     /// Locks the shards of all keys, and tells each key which of the locks is its own.

@@ -8,6 +8,7 @@
 //! | `seeds.rs` | what names are hashed with |
 //! | `locked.rs` | a shard while it is locked; how many keys it has, without the lock |
 //! | `ears.rs` | whether anybody listens to a key |
+//! | `guards.rs`, `held.rs` | the locks of a view; locks that outlive it |
 //! | `keys.rs` | the keys of a command that names several |
 //! | `view.rs` | what a command sees of the shards it holds |
 //! | `aside.rs` | some data as it was at one moment, for a command that reads it |
@@ -19,6 +20,8 @@ pub(crate) mod ears;
 mod ears_tests;
 pub(crate) mod frozen;
 pub(crate) mod garbage;
+pub(crate) mod guards;
+pub(crate) mod held;
 pub(crate) mod keys;
 pub(crate) mod locked;
 pub(crate) mod relocate;

@@ -17,11 +17,11 @@ use crate::eviction::uses::Uses;
 use crate::expiry::notes::NEVER_DUE;
 use crate::keyspace::ears::Listening;
 use crate::keyspace::garbage::Garbage;
+use crate::keyspace::guards::Guards;
 use crate::keyspace::locked::{Lengths, Locked};
 use crate::keyspace::seeds::Seeds;
 use crate::keyspace::shard::Shard;
 use crate::keyspace::stats::ShardStats;
-use crate::keyspace::view::Guards;
 use crate::value::Value;
 use crate::{Key, Settings, View};
 use base::Millis;
@@ -260,13 +260,6 @@ impl Keyspace {
         let mut sum = ShardStats::default();
         (0..self.shards()).for_each(|index| sum += self.shard(index).stats);
         sum
-    }
-
-    /// Has a shard count as it did then: lookups and changes since were taken back.
-    pub fn take_back_counts(&self, shard: usize, then: &ShardStats) {
-        let ShardStats { hits, misses, dirty, .. } = *then;
-        let stats = &mut self.shard(shard).stats;
-        *stats = ShardStats { hits, misses, dirty, ..*stats };
     }
 
     /// Sets all counters to 0 but `dirty`, by which changes since a save are counted (CONFIG RESETSTAT).

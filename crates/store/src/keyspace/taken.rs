@@ -22,6 +22,26 @@ impl Taken {
         self.meta.shape().kind()
     }
 
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        (self.meta, &self.inline, self.outside.as_deref())
+    }
+
+    pub(crate) fn outside(&self) -> Option<&Shared<Value>> {
+        self.outside.as_ref()
+    }
+}
+
+/// A value that is kept to be put back. What lies in its entry is in a buffer of whoever keeps it, since many
+/// are kept and few put back.
+pub struct Kept {
+    meta: Meta,
+    /// Where that begins in the buffer.
+    start: u32,
+    len: u32,
+    outside: Option<Shared<Value>>,
+}
+
+impl Kept {
     /// Whether anything of it lies outside its entry, and may be large.
     pub fn is_outside(&self) -> bool {
         self.outside.is_some()
@@ -32,14 +52,6 @@ impl Taken {
         let mut garbage = Vec::new();
         discard(self.outside, &mut garbage);
         garbage.pop()
-    }
-
-    pub(crate) fn parts(&self) -> Parts<'_> {
-        (self.meta, &self.inline, self.outside.as_deref())
-    }
-
-    pub(crate) fn outside(&self) -> Option<&Shared<Value>> {
-        self.outside.as_ref()
     }
 }
 
@@ -84,9 +96,10 @@ impl View<'_> {
     }
 
     /// What is under `key`, to be put back by [`View::put_back`] whatever happens to it: the value with its
-    /// deadline, which may have passed; None where there is no such key. That is no use of the key. O(1). An
-    /// error for a long string: while it is kept, a write would have to copy it as a whole.
-    pub fn keep(&mut self, key: &Key<'_>) -> Result<Option<Taken>, TooLong> {
+    /// deadline, which may have passed; None where there is no such key. Its entry is appended to `entries`.
+    /// That is no use of the key. O(1). An error for a long string: while it is kept, a write would have to
+    /// copy it as a whole.
+    pub fn keep(&mut self, key: &Key<'_>, entries: &mut Vec<u8>) -> Result<Option<Kept>, TooLong> {
         const LONG_BYTES: usize = 64 << 10;
         let (map, seed, _) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return Ok(None) };
@@ -96,13 +109,18 @@ impl View<'_> {
         {
             return Err(TooLong);
         }
-        Ok(Some(Taken { meta, inline: entry.inline().to_vec(), outside: entry.share_outside() }))
+        let (start, inline) = (entries.len() as u32, entry.inline());
+        entries.extend_from_slice(inline);
+        Ok(Some(Kept { meta, start, len: inline.len() as u32, outside: entry.share_outside() }))
     }
 
-    /// Puts what was kept back under its key. Nobody is told.
-    pub fn put_back(&mut self, key: &Key<'_>, kept: Option<Taken>) {
+    /// Puts what was kept back under its key, with the same buffer. Nobody is told.
+    pub fn put_back(&mut self, key: &Key<'_>, kept: Option<Kept>, entries: &[u8]) {
         match kept {
-            Some(taken) => self.put_taken(key, taken),
+            Some(Kept { meta, start, len, outside }) => {
+                let inline = entries[start as usize..(start + len) as usize].to_vec();
+                self.put_taken(key, Taken { meta, inline, outside });
+            }
             None => drop(self.remove(key)),
         }
         drop(self.take_told());

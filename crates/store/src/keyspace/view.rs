@@ -15,7 +15,7 @@ use crate::expiry::timer::Timer;
 use crate::field_names::Names;
 use crate::hash::due::fields_due;
 use crate::keyspace::garbage::Garbage;
-use crate::keyspace::locked::Locked;
+use crate::keyspace::guards::Guards;
 use crate::keyspace::seeds::Seeds;
 use crate::keyspace::shard::{Buffers, Db, Shard, discard, kind};
 use crate::keyspace::stats::ShardStats;
@@ -63,64 +63,6 @@ impl<'k> Key<'k> {
     /// it is locked.
     pub fn in_db(self, db: u16) -> Key<'k> {
         Key { db, ..self }
-    }
-}
-
-/// The locks that a view holds, one for each of its keys' shards: one inline, several in ascending order.
-pub(crate) enum Guards<'k> {
-    One(Locked<'k>),
-    Many(Vec<Locked<'k>>),
-}
-const _: () = assert!(size_of::<Guards<'_>>() == 32, "a view is moved about by every request");
-
-impl<'k> Guards<'k> {
-    /// Which guard holds this shard, after it was locked if need be; None where another thread holds it.
-    pub(crate) fn hold(&mut self, keyspace: &'k Keyspace, shard: usize) -> Option<u32> {
-        let is_it = |guard: &Locked<'_>| guard.index as usize == shard;
-        let held = match self {
-            Guards::One(one) => is_it(one).then_some(0),
-            Guards::Many(many) => many.iter().position(is_it),
-        };
-        if let Some(held) = held {
-            return Some(held as u32);
-        }
-        let locked = keyspace.try_shard(shard)?;
-        let mut many = match std::mem::replace(self, Guards::Many(Vec::new())) {
-            Guards::One(one) => vec![one],
-            Guards::Many(many) => many,
-        };
-        many.push(locked);
-        let last = many.len() - 1;
-        *self = Guards::Many(many);
-        Some(last as u32)
-    }
-}
-
-impl Guards<'_> {
-    #[inline]
-    fn shard(&mut self, key: &Key<'_>) -> &mut Shard {
-        match self {
-            Guards::One(shard) => shard,
-            Guards::Many(shards) => &mut shards[key.guard as usize],
-        }
-    }
-
-    pub(crate) fn shard_ref(&self, key: &Key<'_>) -> &Shard {
-        match self {
-            Guards::One(shard) => shard,
-            Guards::Many(shards) => &shards[key.guard as usize],
-        }
-    }
-}
-
-impl Guards<'_> {
-    /// Which of the guards holds this shard, which must be one of them.
-    pub(crate) fn position(&self, shard: usize) -> u32 {
-        let position = match self {
-            Guards::One(locked) => (locked.index as usize == shard).then_some(0),
-            Guards::Many(all) => all.binary_search_by_key(&shard, |locked| locked.index as usize).ok(),
-        };
-        position.expect("whoever names a key has locked its shard") as u32
     }
 }
 
@@ -392,6 +334,19 @@ impl<'k> View<'k> {
             used: None,
             aside: Aside::default(),
         }
+    }
+
+    /// The same view for a shorter time. Where its shards are lent, the compiler cannot see by itself that
+    /// this is sound.
+    pub fn shortened<'s>(mut self) -> View<'s>
+    where
+        'k: 's,
+    {
+        let guards = std::mem::replace(&mut self.guards, Guards::none());
+        let aside = std::mem::take(&mut self.aside);
+        let View { keyspace, settings, now, counts_lookups, leaves_trace, is_in_order, used, .. } = self;
+        let guards = guards.shortened();
+        View { guards, keyspace, settings, now, counts_lookups, leaves_trace, is_in_order, used, aside }
     }
 
     /// The time of the command. A deadline at this time has passed.
@@ -673,11 +628,7 @@ impl<'k> View<'k> {
 
     /// What the shards have counted that the view holds, each with its number.
     pub fn counts(&self) -> impl Iterator<Item = (usize, ShardStats)> {
-        let shards = match &self.guards {
-            Guards::One(shard) => std::slice::from_ref(shard),
-            Guards::Many(shards) => &shards[..],
-        };
-        shards.iter().map(|shard| (shard.index as usize, shard.stats))
+        self.guards.counts()
     }
 
     /// Counts changes of a write (`rdb_changes_since_last_save`). Commands call it with the number that Redis
@@ -685,11 +636,10 @@ impl<'k> View<'k> {
     pub fn dirty(&mut self, changes: u64) {
         match &mut self.guards {
             Guards::One(shard) => shard.stats.dirty += changes,
-            Guards::Many(shards) => {
-                if let Some(shard) = shards.first_mut() {
-                    shard.stats.dirty += changes;
-                }
-            }
+            Guards::Many(shards) if shards.is_empty() => {}
+            Guards::Many(shards) => shards[0].stats.dirty += changes,
+            Guards::Lent(shards) if shards.count() == 0 => {}
+            Guards::Lent(shards) => shards.at_mut(0).stats.dirty += changes,
         }
     }
 
@@ -734,10 +684,7 @@ impl<'k> View<'k> {
     /// How many changes have been counted in the shards that the view holds: what grows while a command runs
     /// is what it has changed.
     pub fn changes(&self) -> u64 {
-        match &self.guards {
-            Guards::One(shard) => shard.stats.dirty,
-            Guards::Many(shards) => shards.iter().map(|shard| shard.stats.dirty).sum(),
-        }
+        self.guards.counts().map(|(_, stats)| stats.dirty).sum()
     }
 
     /// Removes the keys that lookups found past their deadline, and returns what has happened to keys that

@@ -18,8 +18,8 @@ mod shadow;
 mod values;
 
 use crate::keyspace::ears::Teller;
+use crate::keyspace::guards::Guards;
 use crate::keyspace::shard::Shard;
-use crate::keyspace::view::Guards;
 use crate::{Deadline, Garbage, Key, Keyspace, Settings, View};
 use base::Millis;
 use base::random::Random;

@@ -1,11 +1,12 @@
-//! Transfers between accounts whose keys lie on many shards, each read under WATCH and written by EXEC, and
-//! snapshots of all accounts. Each transfer also increments a counter inside its transaction, whose answer is
-//! its place in the order of all. Then nothing has to be searched:
+//! Transfers between accounts whose keys lie on many shards, and snapshots of all accounts. A transfer reads
+//! under WATCH and writes by EXEC, or is a script, which declares all of its keys, some of them or none. It
+//! also increments a counter, whose answer is its place in the order of all. Then nothing has to be searched:
 //!
-//! * places are 1, 2, 3 ... without a gap: EXEC runs once or not at all;
-//! * a transfer has read what the transfers before its place left: WATCH let nothing come between;
+//! * places are 1, 2, 3 ... without a gap: EXEC and scripts run once or not at all, and a script that was
+//!   taken back because it had reached for an undeclared key has left nothing;
+//! * a transfer has read what the transfers before its place left: nothing came between;
 //! * a snapshot shows the state at the place that it has read, or, where it does not read the counter, at one
-//!   of the places that its times allow: EXEC is alone;
+//!   of the places that its times allow: EXEC and scripts are alone;
 //! * what was answered before another was sent has the smaller place: the order is that of time.
 use super::{Clock, Size};
 use crate::resp_client::{Address, RespClient};
@@ -125,6 +126,10 @@ impl Teller<'_> {
         let from = self.random.below(ACCOUNTS as u64) as usize;
         let to = (from + 1 + self.random.below(ACCOUNTS as u64 - 1) as usize) % ACCOUNTS;
         let amount = 1 + self.random.below(20) as i64;
+        if self.random.below(2) == 0 {
+            let declared = self.random.below(4) as usize;
+            return self.transfer_by_script(from, to, amount, declared);
+        }
         for _ in 0..TRIES {
             if self.try_transfer(from, to, amount)? {
                 return Ok(());
@@ -159,7 +164,58 @@ impl Teller<'_> {
         }
     }
 
+    /// A script that declares so many of its three keys. Its text differs by that, because a server may
+    /// remember of a script whether it keeps to what it declares.
+    fn transfer_by_script(&mut self, from: usize, to: usize, amount: i64, declared: usize) -> io::Result<()> {
+        let script = format!(
+            "local names = {{}} for i = 1, 3 do names[i] = KEYS[i] or ARGV[i] end \
+             local from, to = redis.call('GET', names[1]), redis.call('GET', names[2]) \
+             redis.call('SET', names[1], from - ARGV[4]) redis.call('SET', names[2], to + ARGV[4]) \
+             return {{from, to, redis.call('INCR', names[3])}} -- {declared}"
+        );
+        let names = [account(from), account(to), COUNTER.to_string()];
+        let (count, amount_text) = (declared.to_string(), amount.to_string());
+        let mut request = vec!["EVAL", &script, &count];
+        request.extend(names[..declared].iter().chain(&names).map(String::as_str));
+        request.push(&amount_text);
+        let sent = self.clock.tick();
+        let reply = self.client.call(&request)?;
+        let answered = self.clock.tick();
+        let Value::Aggregate(_, parts) = &reply else {
+            return Err(io::Error::other(format!("a script answers {}", reply.lines().join(" "))));
+        };
+        let [read_from, read_to, place] = [0, 1, 2].map(|at| number(&parts[at]));
+        let (read_from, read_to, place) = (read_from?, read_to?, place? as usize);
+        let (from, to) = ((from, read_from, read_from - amount), (to, read_to, read_to + amount));
+        self.history.transfers.push(Transfer { sent, answered, place, from, to });
+        Ok(())
+    }
+
     fn look(&mut self, with_counter: bool) -> io::Result<()> {
+        match self.random.below(2) {
+            0 => self.look_by_script(with_counter),
+            _ => self.look_by_exec(with_counter),
+        }
+    }
+
+    fn look_by_script(&mut self, with_counter: bool) -> io::Result<()> {
+        const SCRIPT: &str =
+            "local all = {} for i = 1, #KEYS do all[i] = redis.call('GET', KEYS[i]) end return all";
+        let mut keys: Vec<String> = (0..ACCOUNTS).map(account).collect();
+        if with_counter {
+            keys.insert(0, COUNTER.into());
+        }
+        let count = keys.len().to_string();
+        let request: Vec<&str> =
+            ["EVAL", SCRIPT, &count].into_iter().chain(keys.iter().map(String::as_str)).collect();
+        let sent = self.clock.tick();
+        let Value::Aggregate(_, parts) = self.client.call(&request)? else {
+            return Err(io::Error::other("a script answers no array"));
+        };
+        self.note_snapshot(sent, &parts, with_counter)
+    }
+
+    fn look_by_exec(&mut self, with_counter: bool) -> io::Result<()> {
         let sent = self.clock.tick();
         self.client.call(&["MULTI"])?;
         if with_counter {
@@ -171,11 +227,16 @@ impl Teller<'_> {
         let Value::Aggregate(_, parts) = self.client.call(&["EXEC"])? else {
             return Err(io::Error::other("a snapshot is not executed"));
         };
+        self.note_snapshot(sent, &parts, with_counter)
+    }
+
+    /// Notes what was answered just now.
+    fn note_snapshot(&mut self, sent: u64, parts: &[Value], with_counter: bool) -> io::Result<()> {
         let answered = self.clock.tick();
         let numbers = parts.iter().map(number).collect::<io::Result<Vec<i64>>>()?;
         let (place, rest) = if with_counter { numbers.split_at(1) } else { numbers.split_at(0) };
         let accounts: [i64; ACCOUNTS] =
-            rest.try_into().map_err(|_| io::Error::other("EXEC answers too little"))?;
+            rest.try_into().map_err(|_| io::Error::other("a snapshot has too little"))?;
         let place = place.first().map(|place| *place as usize);
         self.history.snapshots.push(Snapshot { sent, answered, place, accounts });
         Ok(())

@@ -280,6 +280,6 @@ pub(super) fn kill_kind(call: &mut ServerCall<'_>, kind: Kind) -> Done {
 
 fn show(call: &mut ServerCall<'_>) -> Done {
     let text = sha_of_hex(call.args.at(2)).and_then(|sha| call.server.scripts.cache.find(sha));
-    call.reply.bulk(&text.ok_or_else(error::no_script)?);
+    call.reply.bulk(&text.ok_or_else(error::no_script)?.0);
     Ok(())
 }

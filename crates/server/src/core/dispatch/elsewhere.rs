@@ -102,12 +102,6 @@ impl<'s> Executor<'s> {
             self.let_go(view);
             return Way::Elsewhere(Box::new(aside));
         }
-        if let Some(attempt) = &self.attempt
-            && steps.is_some_and(|steps| steps >= LONG_STEPS)
-        {
-            attempt.refuse_long();
-            return Way::Ran(Ok(()));
-        }
         if row.flags.has(Flags::READONLY) {
             view.count_lookups();
         }

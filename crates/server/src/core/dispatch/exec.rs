@@ -43,18 +43,34 @@ struct Step {
     keys_end: usize,
 }
 
-/// What is to be done after all requests of a queue have run.
+/// What is to be done after several commands that run under the same locks.
 #[derive(Default)]
-struct Left {
-    garbage: Vec<Garbage>,
+pub(super) struct Left {
+    pub(super) garbage: Vec<Garbage>,
     /// Keys that somebody waits for and that may be ready.
-    ready: Vec<Place>,
+    pub(super) ready: Vec<Place>,
 }
 
+/// How a request runs that needs no more than the shards of its keys.
 #[derive(Clone, Copy)]
-enum Handler {
+pub(super) enum Handler {
     Data(fn(&mut Call<'_, '_>) -> Done),
     Server(fn(&mut ServerCall<'_>) -> Done),
+}
+
+impl Handler {
+    /// None for a request that needs more.
+    pub(super) fn of(row: &Row, args: &Args<'_>) -> Option<Handler> {
+        match row.run {
+            Run::Data(DataRun::Keys(run) | DataRun::Blocking(run)) => Some(Handler::Data(run)),
+            Run::Data(DataRun::Long(long)) => Some(Handler::Data(long.run)),
+            Run::Data(DataRun::KeysOrAll(ways)) if !(ways.needs_all)(args) => {
+                Some(Handler::Data(ways.keys.run))
+            }
+            Run::Server(ServerRun::Anywhere(run)) => Some(Handler::Server(run)),
+            _ => None,
+        }
+    }
 }
 
 impl Plan {
@@ -119,15 +135,7 @@ impl<'s> Executor<'s> {
         plan.keys.clear();
         for queued in queue.iter() {
             let row = self.server.registry.row(queued.row);
-            let handler = match row.run {
-                Run::Data(DataRun::Keys(run) | DataRun::Blocking(run)) => Handler::Data(run),
-                Run::Data(DataRun::Long(long)) => Handler::Data(long.run),
-                Run::Data(DataRun::KeysOrAll(ways)) if !(ways.needs_all)(&queued.args) => {
-                    Handler::Data(ways.keys.run)
-                }
-                Run::Server(ServerRun::Anywhere(run)) => Handler::Server(run),
-                _ => return Locks::Everything,
-            };
+            let Some(handler) = Handler::of(row, &queued.args) else { return Locks::Everything };
             if matches!(handler, Handler::Data(_)) {
                 self.plan_keys(plan, row, &queued);
             }
@@ -204,8 +212,8 @@ impl<'s> Executor<'s> {
     }
 
     /// Runs a command on keys whose shards are locked already.
-    fn run_in<'k>(
-        &mut self,
+    pub(super) fn run_in<'k>(
+        &self,
         view: &mut View<'k>,
         row: &Row,
         run: fn(&mut Call<'_, '_>) -> Done,
@@ -219,6 +227,11 @@ impl<'s> Executor<'s> {
         if view.has_garbage() {
             cold_path();
             let (told, events) = (view.take_told(), &self.server.key_events);
+            if let Some(attempt) = &self.attempt {
+                self.remember_reader();
+                attempt.defer(told, view.take_garbage());
+                return done;
+            }
             self.hear(&told);
             if events.waiters.is_any() {
                 left.ready.append(&mut events.waiters.awaited(&told));

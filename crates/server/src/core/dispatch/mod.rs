@@ -70,6 +70,7 @@ pub(crate) use script::WroteAll;
 use script::attempt::Attempt;
 use script::interpreter::Interpreter;
 pub(crate) use script::interpreter::sha_of_hex;
+use std::cell::Cell;
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLockReadGuard};
@@ -193,8 +194,8 @@ pub(crate) struct Executor<'s> {
     bounds_scripts: bool,
     interpreter: Option<Box<Interpreter>>,
     functions: Option<Box<FunctionInterpreter>>,
-    /// The wall clock in microseconds, while a script runs.
-    stopped_us: Option<i64>,
+    /// While a script runs: the wall clock in microseconds, once it was read.
+    stopped_us: Option<Cell<Option<i64>>>,
     /// What the script that runs here has done so far, as long as it may be taken back.
     attempt: Option<Box<Attempt>>,
     /// Room for the next.
@@ -824,7 +825,7 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let (Moment { wall: now, steady }, request_bytes) = (self.now, self.request_bytes);
-        let stopped_us = self.stopped_us;
+        let stopped_us = self.stopped_us.as_ref();
         self.note_records(session);
         let may_leave = !self.keeps_sessions && stopped_us.is_none() && !session.modes.has(Modes::EXECUTING);
         let (server, errand) = (self.server, &mut self.errand);

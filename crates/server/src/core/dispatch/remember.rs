@@ -27,7 +27,7 @@ impl Executor<'_> {
     #[inline]
     pub(super) fn attend(&mut self, session: &Session) {
         self.listens = session.modes.has(Modes::HEARS);
-        let is_plain = session.leaves_trace && !session.modes.has(Modes::TRACKING) && self.attempt.is_none();
+        let is_plain = session.leaves_trace && !session.modes.has(Modes::TRACKING);
         if !(is_plain && self.is_plain) {
             cold_path();
             self.is_plain = is_plain;
@@ -60,9 +60,6 @@ impl Executor<'_> {
     fn prepare_closely(&self, view: &mut View<'_>, row: &Row, keys: &[Key<'_>]) {
         if !self.leaves_trace {
             view.leave_no_trace();
-        }
-        if let Some(attempt) = &self.attempt {
-            attempt.note_counts(view);
         }
         let mut read = self.reader.keys.borrow_mut();
         read.clear();

@@ -153,7 +153,7 @@ impl<'s> Executor<'s> {
         let taken = |ready: &Ready| events.waiters.next(&ready.place, ready.first, count);
         let due: Vec<Vec<Arc<Waiter>>> = ready.iter().map(taken).collect();
         // From here on the view lives no longer than the requests that it is lent to.
-        let mut view: View<'_> = view;
+        let mut view = view.shortened();
         let (mut contended, mut next, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for (Ready { place, .. }, due) in ready.iter().zip(&due) {
             match self.serve_key(&mut view, place, due, &mut told) {

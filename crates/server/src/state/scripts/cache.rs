@@ -3,8 +3,11 @@
 //! A script that SCRIPT LOAD has brought stays until SCRIPT FLUSH. Of those that came with EVAL the last
 //! [`EVAL_TEXTS_MAX`] stay that were used, as in Redis since 7.4: so a program that builds a new text for
 //! every call does not fill the memory.
+//!
+//! Workers keep the texts that they have compiled, and see in them when they have gone. So a call of a known
+//! script takes no lock, and writes to nothing that workers share unless a new text has come since its last.
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many texts stay that came with EVAL.
@@ -29,49 +32,79 @@ pub(crate) struct Cache {
     /// Grows with SCRIPT FLUSH: interpreters that have seen a lower one forget what they have compiled.
     generation: AtomicU64,
     evicted: AtomicU64,
+    /// How many texts have come.
+    come: AtomicU64,
 }
 
 #[derive(Default)]
 struct Texts {
     by_sha: BTreeMap<Sha, Text>,
-    /// Those that came with EVAL, by when they were used last.
-    by_use: BTreeMap<u64, Sha>,
-    uses: u64,
+    /// How many of them came with EVAL, and no SCRIPT LOAD since.
+    evals: usize,
     bytes: usize,
 }
 
+#[derive(Clone)]
 struct Text {
-    text: Arc<[u8]>,
-    /// Where it stands in `by_use`; None for what SCRIPT LOAD has brought.
-    used: Option<u64>,
+    bytes: Arc<[u8]>,
+    state: Arc<TextState>,
+}
+
+/// What is known of a text that is in the cache, or has been.
+pub(crate) struct TextState {
+    /// SCRIPT LOAD has brought it.
+    is_loaded: AtomicBool,
+    /// How many texts had come when it was used last.
+    used: AtomicU64,
+    is_gone: AtomicBool,
+}
+
+impl TextState {
+    /// Whether it is in the cache no longer.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone.load(Relaxed)
+    }
 }
 
 impl Cache {
-    /// Keeps a text. Returns the one that had to go for it, if one had.
-    pub(crate) fn add(&self, sha: Sha, text: &[u8], origin: Origin) -> Option<Sha> {
+    /// Keeps a text. Another may have to go for it.
+    pub(crate) fn add(&self, sha: Sha, text: &[u8], origin: Origin) -> Arc<TextState> {
         let mut texts = self.texts();
-        if texts.by_sha.contains_key(&sha) {
-            texts.touch(sha, origin);
-            return None;
+        if let Some(state) = texts.by_sha.get(&sha).map(|text| Arc::clone(&text.state)) {
+            self.touch(&state);
+            if origin == Origin::Load && !state.is_loaded.swap(true, Relaxed) {
+                texts.evals -= 1;
+            }
+            return state;
         }
+        let used = AtomicU64::new(self.come.fetch_add(1, Relaxed) + 1);
+        let is_loaded = AtomicBool::new(origin == Origin::Load);
+        let state = Arc::new(TextState { is_loaded, used, is_gone: AtomicBool::new(false) });
         texts.bytes += text.len() + ENTRY_BYTES;
-        texts.by_sha.insert(sha, Text { text: text.into(), used: None });
-        if origin == Origin::Load {
-            return None;
+        texts.by_sha.insert(sha, Text { bytes: text.into(), state: Arc::clone(&state) });
+        if origin == Origin::Eval {
+            texts.evals += 1;
+            if texts.evals > EVAL_TEXTS_MAX {
+                texts.evict();
+                self.evicted.fetch_add(1, Relaxed);
+            }
         }
-        texts.enter(sha);
-        let gone = (texts.by_use.len() > EVAL_TEXTS_MAX).then(|| texts.by_use.pop_first()).flatten();
-        let (_, gone) = gone?;
-        texts.remove(&gone);
-        self.evicted.fetch_add(1, Relaxed);
-        Some(gone)
+        state
     }
 
     /// The text, which counts as used.
-    pub(crate) fn find(&self, sha: Sha) -> Option<Arc<[u8]>> {
-        let mut texts = self.texts();
-        texts.touch(sha, Origin::Eval);
-        texts.by_sha.get(&sha).map(|text| Arc::clone(&text.text))
+    pub(crate) fn find(&self, sha: Sha) -> Option<(Arc<[u8]>, Arc<TextState>)> {
+        let Text { bytes, state } = self.texts().by_sha.get(&sha).cloned()?;
+        self.touch(&state);
+        Some((bytes, state))
+    }
+
+    /// A text is used again.
+    pub(crate) fn touch(&self, text: &TextState) {
+        let come = self.come.load(Relaxed);
+        if text.used.load(Relaxed) != come {
+            text.used.store(come, Relaxed);
+        }
     }
 
     /// Whether it is known; that is no use.
@@ -83,6 +116,7 @@ impl Cache {
     pub(crate) fn flush(&self) {
         let mut texts = self.texts();
         let old = std::mem::take(&mut *texts);
+        old.by_sha.values().for_each(|text| text.state.is_gone.store(true, Relaxed));
         self.generation.fetch_add(1, Relaxed);
         drop(texts);
         drop(old);
@@ -114,27 +148,18 @@ impl Cache {
 }
 
 impl Texts {
-    /// A text was used again. Once SCRIPT LOAD has named it, it stays.
-    fn touch(&mut self, sha: Sha, origin: Origin) {
-        let Some(text) = self.by_sha.get_mut(&sha) else { return };
-        let Some(used) = text.used.take() else { return };
-        self.by_use.remove(&used);
-        if origin == Origin::Eval {
-            self.enter(sha);
-        }
-    }
-
-    fn enter(&mut self, sha: Sha) {
-        self.uses += 1;
-        self.by_use.insert(self.uses, sha);
-        if let Some(text) = self.by_sha.get_mut(&sha) {
-            text.used = Some(self.uses);
-        }
-    }
-
-    fn remove(&mut self, sha: &Sha) {
-        if let Some(text) = self.by_sha.remove(sha) {
-            self.bytes -= text.text.len() + ENTRY_BYTES;
+    /// Removes the text that came with EVAL and was not used for longest: a look at all of them, which is
+    /// little beside the compilation of the one that has come.
+    fn evict(&mut self) {
+        let evals = self.by_sha.iter().filter(|(_, text)| !text.state.is_loaded.load(Relaxed));
+        let Some(sha) = evals.min_by_key(|(_, text)| text.state.used.load(Relaxed)).map(|(sha, _)| *sha)
+        else {
+            return;
+        };
+        if let Some(text) = self.by_sha.remove(&sha) {
+            text.state.is_gone.store(true, Relaxed);
+            self.bytes -= text.bytes.len() + ENTRY_BYTES;
+            self.evals -= 1;
         }
     }
 }
@@ -153,13 +178,15 @@ mod tests {
     fn what_came_with_eval_goes_when_it_was_not_used_for_long_and_what_was_loaded_stays() {
         let cache = Cache::default();
         cache.add(sha(0), b"loaded", Origin::Load);
-        for n in 1..=EVAL_TEXTS_MAX {
-            assert_eq!(cache.add(sha(n), b"text", Origin::Eval), None);
-        }
+        let states: Vec<_> = (1..=EVAL_TEXTS_MAX).map(|n| cache.add(sha(n), b"text", Origin::Eval)).collect();
         assert!(cache.find(sha(1)).is_some(), "it is used again");
         cache.add(sha(2), b"text", Origin::Load);
-        assert_eq!(cache.add(sha(1000), b"text", Origin::Eval), None, "one was loaded, so there is room");
-        assert_eq!(cache.add(sha(1001), b"text", Origin::Eval), Some(sha(3)));
+        cache.add(sha(1000), b"text", Origin::Eval);
+        assert_eq!(cache.evicted(), 0, "one was loaded, so there is room");
+        cache.touch(&states[4]);
+        cache.add(sha(1001), b"text", Origin::Eval);
+        let gone: Vec<usize> = (1..=500).filter(|n| states[n - 1].is_gone()).collect();
+        assert_eq!(gone, [3]);
         for n in [0, 1, 2, 1000, 1001] {
             assert!(cache.has(&sha(n)), "{n}");
         }
@@ -167,5 +194,6 @@ mod tests {
         assert_eq!((cache.size().0, cache.evicted()), (EVAL_TEXTS_MAX + 2, 1));
         cache.flush();
         assert_eq!((cache.size(), cache.generation()), ((0, 0), 1));
+        assert!(states.iter().all(|state| state.is_gone()));
     }
 }

@@ -5,7 +5,7 @@ mod cache;
 mod libraries;
 mod running;
 
-pub(crate) use cache::{Cache, Origin, Sha};
+pub(crate) use cache::{Cache, Origin, Sha, TextState};
 pub(crate) use libraries::{Catalog, Former, Function, Libraries, Library, Taken};
 pub(crate) use running::{Kill, Kind, Running, Slow};
 

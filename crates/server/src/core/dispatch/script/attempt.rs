@@ -12,18 +12,21 @@
 //!
 //! Before a command writes, what is under its keys is kept: one more owner for a value, whatever its size.
 //! What happened to keys, and what the statistics count, is held back until the script has ended.
-use super::Executor;
 use crate::core::call::ServerRun;
+use crate::core::dispatch::Executor;
+use crate::core::dispatch::exec::Left;
 use crate::core::registry::{Row, Run};
-use crate::core::waiters::Ready;
 use base::hash::Hash;
 use command::{DataRun, Flags, Scope};
 use net::Tick;
 use resp::Args;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use store::{Event, Garbage, ShardStats, Taken, Told, TooLong, View};
+use std::ops::Range;
+use store::{Event, Garbage, Held, Kept, Key, ShardStats, Told, TooLong, View};
 
+/// What is kept takes no more than this, by far: one that writes to more is not attempted.
+const KEPT_BYTES_MAX: usize = 1 << 30;
 /// How long a worker attempts a script.
 pub(super) const PATIENCE_NS: u64 = 1_000_000;
 
@@ -33,9 +36,9 @@ pub(in crate::core::dispatch) struct Attempt {
     /// When it began, and when it is given up.
     began: Option<Tick>,
     patience_ticks: u64,
-    kept: KeptKeys,
+    kept: RefCell<KeptKeys>,
     /// What the shards had counted that it has looked into.
-    counts: RefCell<Vec<(usize, ShardStats)>>,
+    counts: Vec<(usize, ShardStats)>,
     deferred: RefCell<Deferred>,
     /// Calls of commands: the row's number, the ticks, and what came of it.
     calls: Vec<(u32, u64, Fate)>,
@@ -43,14 +46,14 @@ pub(in crate::core::dispatch) struct Attempt {
     errors: Vec<Vec<u8>>,
     /// Where the worker's records stood.
     mark: usize,
-    /// A command would take long, and was not run.
-    is_too_long: Cell<bool>,
 }
 
 /// What was under the keys that a script has written to, in order.
 #[derive(Default)]
 struct KeptKeys {
     keys: Vec<KeptKey>,
+    /// The names of the keys, and the entries of what was under them, one after the other.
+    bytes: Vec<u8>,
     /// Where each stands, once there are many.
     places: BTreeMap<(u16, Hash), usize>,
 }
@@ -58,8 +61,8 @@ struct KeptKeys {
 struct KeptKey {
     db: u16,
     hash: Hash,
-    name: Box<[u8]>,
-    value: Option<Taken>,
+    name: Range<u32>,
+    value: Option<Kept>,
 }
 
 impl KeptKeys {
@@ -69,7 +72,8 @@ impl KeptKeys {
     /// Whether this one is kept. Of two keys with one hash the second may be kept more than once: what is
     /// put back last was kept first.
     fn has(&self, db: u16, hash: Hash, name: &[u8]) -> bool {
-        let is_it = |kept: &KeptKey| (kept.db, kept.hash) == (db, hash) && *kept.name == *name;
+        let is_it =
+            |kept: &KeptKey| (kept.db, kept.hash) == (db, hash) && name_in(&self.bytes, &kept.name) == name;
         match self.keys.len() <= KeptKeys::FEW {
             true => self.keys.iter().any(is_it),
             false => self.places.get(&(db, hash)).is_some_and(|at| is_it(&self.keys[*at])),
@@ -87,6 +91,11 @@ impl KeptKeys {
             self.places.entry((self.keys[at].db, self.keys[at].hash)).or_insert(at);
         }
     }
+}
+
+/// The name that lies there in [`KeptKeys::bytes`].
+fn name_in<'b>(bytes: &'b [u8], name: &Range<u32>) -> &'b [u8] {
+    &bytes[name.start as usize..name.end as usize]
 }
 
 /// What came of the call of a command.
@@ -112,28 +121,35 @@ impl Attempt {
         deferred.garbage.extend(garbage);
     }
 
-    /// Keys in the shards of this view are about to be looked up.
-    pub(in crate::core::dispatch) fn note_counts(&self, view: &View<'_>) {
-        let mut noted = self.counts.borrow_mut();
-        for (shard, counts) in view.counts() {
-            if !noted.iter().any(|(known, _)| *known == shard) {
-                noted.push((shard, counts));
+    /// Keys in these shards are about to be looked up.
+    pub(super) fn note_counts(&mut self, held: &Held<'_>) {
+        for (shard, counts) in held.counts() {
+            if !self.counts.iter().any(|(known, _)| *known == shard) {
+                self.counts.push((shard, counts));
             }
         }
     }
 
-    /// One of its commands takes so many steps that it is to run elsewhere.
-    pub(in crate::core::dispatch) fn refuse_long(&self) {
-        self.is_too_long.set(true);
+    /// Keeps what is under a key that a command is about to write.
+    pub(super) fn keep(&self, view: &mut View<'_>, key: &Key<'_>, hash: Hash) -> Result<(), TooLong> {
+        let kept = &mut *self.kept.borrow_mut();
+        if kept.has(key.db(), hash, key.bytes()) {
+            return Ok(());
+        }
+        if kept.bytes.len() > KEPT_BYTES_MAX {
+            return Err(TooLong);
+        }
+        let start = kept.bytes.len() as u32;
+        kept.bytes.extend_from_slice(key.bytes());
+        let name = start..kept.bytes.len() as u32;
+        let value = view.keep(key, &mut kept.bytes)?;
+        kept.push(KeptKey { db: key.db(), hash, name, value });
+        Ok(())
     }
 
-    pub(super) fn is_too_long(&self) -> bool {
-        self.is_too_long.get()
-    }
-
-    /// Whether it has taken too long, or would.
+    /// Whether it has taken too long.
     pub(super) fn is_over(&self, now: Tick) -> bool {
-        self.is_too_long.get() || self.began.is_some_and(|began| now.since(began) >= self.patience_ticks)
+        self.began.is_some_and(|began| now.since(began) >= self.patience_ticks)
     }
 }
 
@@ -154,54 +170,32 @@ pub(super) fn is_undoable(row: &Row, args: &Args<'_>) -> bool {
 }
 
 impl<'s> Executor<'s> {
-    /// What is done from here on may be taken back.
-    pub(super) fn begin_attempt(&mut self) {
-        // So that lookups are prepared closely.
-        self.is_plain = false;
+    /// What is done from here on may be taken back. These shards are locked already.
+    pub(super) fn begin_attempt(&mut self, held: &Held<'_>) {
         let mut attempt = self.attempt_room.take().unwrap_or_default();
         (attempt.began, attempt.patience_ticks) = (Some(self.meter.read()), self.meter.ticks(PATIENCE_NS));
         attempt.mark = self.recorder.mark();
+        attempt.note_counts(held);
         self.attempt = Some(attempt);
     }
 
-    /// Keeps what is under the keys of a command that is about to write, where an attempt is made.
-    pub(super) fn keep_keys(&mut self, db: u16, row: &Row, args: &Args<'_>) -> Result<(), TooLong> {
-        let Some(attempt) = &mut self.attempt else { return Ok(()) };
-        row.extract_keys(args, &mut self.positions);
-        let keyspace = &self.server.keyspace;
-        for position in &self.positions {
-            let name = args.at(*position as usize);
-            let hash = keyspace.hash(name);
-            if attempt.kept.has(db, hash, name) {
-                continue;
-            }
-            let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, &self.config.store, name, hash);
-            attempt.note_counts(&view);
-            attempt.kept.push(KeptKey { db, hash, name: name.into(), value: view.keep(&key)? });
-        }
-        Ok(())
-    }
-
-    /// The script has ended: what it has done is done.
-    pub(super) fn commit_attempt(&mut self) {
+    /// The script has ended: what it has done is done. Its shards are locked still, or it is alone.
+    pub(super) fn commit_attempt(&mut self, left: &mut Left) {
         let Some(mut attempt) = self.attempt.take() else { return };
-        let Deferred { told, mut garbage } = std::mem::take(attempt.deferred.get_mut());
+        let Deferred { told, garbage } = std::mem::take(attempt.deferred.get_mut());
+        left.garbage.extend(garbage);
         if !told.is_empty() {
             self.tell(&told);
-            let places = self.server.key_events.waiters.awaited(&told);
-            self.server.key_events.waiters.make_ready(places.into_iter().map(Ready::for_all).collect());
+            left.ready.append(&mut self.server.key_events.waiters.awaited(&told));
         }
         for (row, ticks, fate) in attempt.calls.drain(..) {
             self.count_call(row, ticks, fate);
         }
         attempt.errors.drain(..).for_each(|text| self.counters.count_error(&text));
-        let is_large = |value: &Option<Taken>| value.as_ref().is_some_and(Taken::is_outside);
-        for KeptKey { name, value, .. } in attempt.kept.keys.extract_if(.., |kept| is_large(&kept.value)) {
-            drop(name);
-            garbage.extend(value.and_then(Taken::into_garbage));
-        }
-        if !garbage.is_empty() {
-            self.server.background.free(&mut garbage);
+        let is_large = |value: &Option<Kept>| value.as_ref().is_some_and(Kept::is_outside);
+        let kept = &mut attempt.kept.get_mut().keys;
+        for KeptKey { value, .. } in kept.extract_if(.., |kept| is_large(&kept.value)) {
+            left.garbage.extend(value.and_then(Kept::into_garbage));
         }
         self.leave_room(attempt);
     }
@@ -209,12 +203,15 @@ impl<'s> Executor<'s> {
     /// Keeps the memory of an attempt for the next, unless it is much.
     fn leave_room(&mut self, mut attempt: Box<Attempt>) {
         const KEPT_MAX: usize = 256;
-        if attempt.kept.keys.len() <= KEPT_MAX && attempt.calls.capacity() <= 8 * KEPT_MAX {
-            attempt.kept.keys.clear();
-            attempt.kept.places.clear();
-            attempt.counts.get_mut().clear();
+        const KEPT_ROOM_BYTES: usize = 64 << 10;
+        let kept = attempt.kept.get_mut();
+        let is_small = kept.keys.capacity() <= KEPT_MAX && kept.bytes.capacity() <= KEPT_ROOM_BYTES;
+        if is_small && attempt.calls.capacity() <= 8 * KEPT_MAX {
+            kept.keys.clear();
+            kept.bytes.clear();
+            kept.places.clear();
+            attempt.counts.clear();
             attempt.errors.clear();
-            attempt.is_too_long.set(false);
             attempt.calls.clear();
             self.attempt_room = Some(attempt);
         }
@@ -246,26 +243,28 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// Takes back what the script has done. Only what has expired meanwhile stays so.
+    /// Takes back what the script has done. Only what has expired meanwhile stays so. Its shards are locked
+    /// still, or it is alone.
     #[cold]
-    pub(super) fn undo_attempt(&mut self) {
+    pub(super) fn undo_attempt(&mut self, held: &mut Held<'_>) {
         let Some(attempt) = self.attempt.take() else { return };
         let Attempt { kept, counts, deferred, mark, .. } = *attempt;
         self.recorder.forget_since(mark);
-        let Deferred { mut told, mut garbage } = deferred.into_inner();
+        let (kept, Deferred { mut told, mut garbage }) = (kept.into_inner(), deferred.into_inner());
         let keyspace = &self.server.keyspace;
         told.retain(|told| {
             let has_expired = told.event == Event::EXPIRED || told.event == Event::FIELDS_EXPIRED;
             has_expired && !kept.has(told.db, keyspace.hash(&told.key), &told.key)
         });
         for KeptKey { db, hash, name, value } in kept.keys.into_iter().rev() {
-            let (mut view, key) =
-                keyspace.lock_one_hashed(db, self.now.wall, &self.config.store, &name, hash);
-            view.put_back(&key, value);
+            held.add(hash);
+            let mut view = held.view(self.now.wall, &self.config.store);
+            let key = view.key(db, name_in(&kept.bytes, &name), hash);
+            view.put_back(&key, value, &kept.bytes);
             garbage.extend(view.take_garbage());
         }
-        for (shard, then) in counts.into_inner() {
-            keyspace.take_back_counts(shard, &then);
+        for (shard, then) in counts {
+            held.take_back_counts(shard, &then);
         }
         self.recorder.note_expired(&self.server.journal, &told);
         self.tell(&told);

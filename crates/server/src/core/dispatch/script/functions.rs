@@ -1,5 +1,6 @@
 //! Functions: FCALL, and what changes libraries. All of it runs on the thread of scripts, alone, in the one
 //! interpreter of `core/functions`; a function runs as a script does from there on.
+use super::host::Reach;
 use super::{Executor, FIRST_KEY, count_keys};
 use crate::core::call::{Access, Change, Functions, ServerRun};
 use crate::core::error;
@@ -98,7 +99,9 @@ impl<'s> Executor<'s> {
         let registered = interpreter.registered(&library, index)?;
         let words = args.iter_from(FIRST_KEY);
         let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
-        self.as_script(session, (row, &args, start), reply, |host, reply| {
+        let call = (row, &args, start, Reach::Everything);
+        let held = self.server.keyspace.hold_shards_of(std::iter::empty());
+        self.as_script(session, call, held, reply, |host, reply| {
             interpreter.machine.run_function(registered, keys, argv, host, reply)
         });
         Ok(())

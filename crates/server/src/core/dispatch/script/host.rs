@@ -3,20 +3,23 @@
 //! A command of a script is checked as in Redis: may scripts call it at all, may the user, may this script
 //! write, is there memory? Then it runs as a request of EXEC does, and is counted as one.
 use super::attempt::{self, Fate};
+use crate::core::dispatch::exec::{Handler, Left};
 use crate::core::dispatch::{Executor, Request};
 use crate::core::error;
 use crate::core::functions::log_for_script;
 use crate::core::modes::Modes;
 use crate::core::permission;
 use crate::core::refusal::append_error;
-use crate::core::registry::Row;
+use crate::core::registry::{Row, Run};
 use crate::core::session::Session;
 use crate::state::persistence::NOTHING;
 use crate::state::scripts::{Kind, Slow};
-use command::Flags;
+use base::hash::Hash;
+use command::{Call, DataRun, Done, Flags, LONG_STEPS};
 use net::Tick;
 use resp::{Args, Reply};
 use script::{AclCheck, Host, LogLevel, Stop};
+use store::{Held, Key, TooLong, View};
 
 /// By what rules a script starts.
 pub(super) struct Start {
@@ -29,14 +32,32 @@ pub(super) struct Start {
     pub(super) is_full: bool,
 }
 
+/// What a script may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The shards of the keys that it has declared, which are locked as long as it runs.
+    Keys,
+    /// Everything: it is alone.
+    Everything,
+}
+
 /// How a script has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Done,
     /// What it returned holds an error.
     Failed,
+    /// It has reached for more than it may touch, and is to run alone.
+    Undeclared,
     /// It is to run elsewhere.
     GivenUp,
+}
+
+impl End {
+    /// Whether what it has done is to be taken back.
+    pub(super) fn is_undone(self) -> bool {
+        matches!(self, End::Undeclared | End::GivenUp)
+    }
 }
 
 /// See the file's opener.
@@ -46,6 +67,10 @@ pub(super) struct ScriptHost<'h, 's> {
     /// The request that has called it.
     args: &'h Args<'h>,
     start: Start,
+    reach: Reach,
+    /// The shards that are locked for it. Who is alone locks them as they are needed.
+    held: Held<'s>,
+    left: Left,
     has_written: bool,
     /// What it returns holds an error.
     has_failed: bool,
@@ -53,8 +78,8 @@ pub(super) struct ScriptHost<'h, 's> {
     /// After so many ticks it is slow; None for never.
     patience_ticks: Option<u64>,
     is_slow: bool,
-    /// It cannot go on here: what it has done is to be taken back.
-    has_given_up: bool,
+    /// It cannot go on like this: what it has done is to be taken back.
+    given_up: Option<End>,
 }
 
 impl<'h, 's> ScriptHost<'h, 's> {
@@ -63,6 +88,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
         session: &'h mut Session,
         args: &'h Args<'h>,
         start: Start,
+        (reach, held): (Reach, Held<'s>),
     ) -> ScriptHost<'h, 's> {
         const NS_A_MS: u64 = 1_000_000;
         let threshold_ms = executor.config.busy_reply_threshold_ms;
@@ -78,30 +104,34 @@ impl<'h, 's> ScriptHost<'h, 's> {
             session,
             args,
             start,
+            reach,
+            held,
+            left: Left::default(),
             has_written: false,
             has_failed: false,
             began,
             patience_ticks,
             is_slow: false,
-            has_given_up: false,
+            given_up: None,
         }
     }
 
-    /// The script has ended.
-    pub(super) fn end(self) -> End {
+    /// The script has ended. Returns what is locked for it, and what it leaves to be done.
+    pub(super) fn end(self) -> (End, Held<'s>, Left) {
         if self.is_slow {
             self.executor.server.scripts.running.end();
         }
-        match (self.has_given_up, self.has_failed) {
-            (true, _) => End::GivenUp,
-            (false, true) => End::Failed,
-            (false, false) => End::Done,
-        }
+        let end = match (self.given_up, self.has_failed) {
+            (Some(end), _) => end,
+            (None, true) => End::Failed,
+            (None, false) => End::Done,
+        };
+        (end, self.held, self.left)
     }
 
-    /// Ends the script, to have it run elsewhere.
-    fn give_up(&mut self) -> Stop {
-        self.has_given_up = true;
+    /// Ends the script, to have it run in another way.
+    fn give_up(&mut self, end: End) -> Stop {
+        self.given_up = Some(end);
         Stop(Vec::new())
     }
 
@@ -141,13 +171,12 @@ impl<'h, 's> ScriptHost<'h, 's> {
     }
 
     /// Runs a command that may run, and counts it.
-    fn run(&mut self, row: &'s Row, args: Args<'_>, reply: &mut Reply) {
-        let executor = &mut *self.executor;
-        let hash = row.first_key().and_then(|at| args.get(at)).map(|key| executor.server.keyspace.hash(key));
-        let request = Request { row: Some(row), hash, args };
+    fn run(&mut self, row: &'s Row, args: Args<'_>, reply: &mut Reply) -> Result<(), Stop> {
         let start = reply.out.len();
         let mut fate = Fate::Ran;
-        if let Err(error) = executor.run(self.session, row, &request, reply) {
+        let done = self.call(row, args, reply)?;
+        let executor = &mut *self.executor;
+        if let Err(error) = done {
             fate = Fate::Failed;
             executor.note_error(error.text());
             reply.error(error.text());
@@ -159,15 +188,104 @@ impl<'h, 's> ScriptHost<'h, 's> {
         if ticks >= executor.ticks_max || reply_bytes >= executor.bounds.reply_bytes {
             executor.look(self.session, row, true, (ticks, args, reply_bytes));
         }
+        if self.is_slow {
+            // Workers are let in, and may want one of the shards.
+            self.held.release();
+        }
+        Ok(())
     }
 
-    /// Whether the script may go on.
-    fn look_around(&mut self) -> Result<(), Stop> {
+    fn call(&mut self, row: &'s Row, args: Args<'_>, reply: &mut Reply) -> Result<Done, Stop> {
+        match Handler::of(row, &args) {
+            Some(Handler::Data(run)) => self.call_on_keys((row, run), args, reply),
+            Some(Handler::Server(run)) => {
+                self.executor.tell_replicas(self.session.db, row, &args);
+                Ok(self.executor.run_on_server(self.session, run, args, reply))
+            }
+            None if self.reach == Reach::Keys => Err(self.give_up(End::Undeclared)),
+            None => {
+                self.held.release();
+                let request = Request { row: Some(row), hash: None, args };
+                Ok(self.executor.run(self.session, row, &request, reply))
+            }
+        }
+    }
+
+    /// Runs a command on keys. Those of most commands are known by their places; nothing is allocated for
+    /// one.
+    fn call_on_keys(
+        &mut self,
+        (row, run): (&'s Row, OnKeys),
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> Result<Done, Stop> {
+        if let Run::Data(DataRun::KeysOrAll(ways)) = row.run
+            && let Err(error) = permission::check_options(self.session, row, ways, &args)
+        {
+            return Ok(Err(error));
+        }
+        let keyspace = &self.executor.server.keyspace;
+        if let Some(name) = row.only_key(&args) {
+            return self.call_held((row, run), (args, &[(name, keyspace.hash(name))]), reply);
+        }
+        let positions = &mut self.executor.positions;
+        row.extract_keys(&args, positions);
+        let names = positions.iter().map(|position| args.at(*position as usize));
+        let names: Vec<_> = names.map(|name| (name, keyspace.hash(name))).collect();
+        self.call_held((row, run), (args, &names), reply)
+    }
+
+    /// Runs it on shards that stay locked for the next.
+    fn call_held<'a>(
+        &mut self,
+        call: (&'s Row, OnKeys),
+        (args, names): (Args<'a>, &[(&'a [u8], Hash)]),
+        reply: &mut Reply,
+    ) -> Result<Done, Stop> {
+        self.hold(names)?;
+        let (executor, db) = (&*self.executor, self.session.db);
+        let mut view = self.held.view(executor.now.wall, &executor.config.store);
+        let way = match names {
+            [(name, hash)] => {
+                let key = view.key(db, name, *hash);
+                executor.run_part(&mut view, call, (args, &[key], names), reply, &mut self.left)
+            }
+            _ => {
+                let keys: Vec<_> = names.iter().map(|(name, hash)| view.key(db, name, *hash)).collect();
+                executor.run_part(&mut view, call, (args, &keys, names), reply, &mut self.left)
+            }
+        };
+        drop(view);
+        way.map_err(|CannotBeTakenBack| self.give_up(End::GivenUp))
+    }
+
+    /// Locks the shards of these keys, as far as they are not; or gives up where the script may not touch
+    /// them.
+    fn hold(&mut self, names: &[(&[u8], Hash)]) -> Result<(), Stop> {
+        if names.iter().all(|(_, hash)| self.held.has(*hash)) {
+            return Ok(());
+        }
+        if self.reach == Reach::Keys {
+            return Err(self.give_up(End::Undeclared));
+        }
+        if self.held.count() + names.len() > HELD_MAX {
+            self.held.release();
+        }
+        names.iter().for_each(|(_, hash)| self.held.add(*hash));
+        if let Some(attempt) = &mut self.executor.attempt {
+            attempt.note_counts(&self.held);
+        }
+        Ok(())
+    }
+
+    /// Whether the script may go on, as of this time.
+    fn look_around(&mut self, now: Tick) -> Result<(), Stop> {
         let server = self.executor.server;
         if let Some(attempt) = &self.executor.attempt {
-            return match self.has_given_up || attempt.is_over(self.executor.meter.read()) {
-                true => Err(self.give_up()),
-                false => Ok(()),
+            return match self.given_up {
+                Some(end) => Err(self.give_up(end)),
+                None if attempt.is_over(now) => Err(self.give_up(End::GivenUp)),
+                None => Ok(()),
             };
         }
         if server.is_stopping() {
@@ -179,7 +297,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
                 false => Ok(()),
             };
         }
-        let elapsed = self.executor.meter.read().since(self.began);
+        let elapsed = now.since(self.began);
         if self.patience_ticks.is_some_and(|patience| elapsed >= patience) {
             if self.executor.bounds_scripts {
                 return Err(self.killed());
@@ -189,9 +307,13 @@ impl<'h, 's> ScriptHost<'h, 's> {
         Ok(())
     }
 
-    /// The restless mode of tests gives scripts up at any of their commands.
-    fn is_restless(&self) -> bool {
-        self.executor.server.restless.draw(RESTLESS_ONE_IN) == Some(0)
+    /// The restless mode of tests gives scripts up at any of their commands, in either way.
+    fn draw_end(&self) -> Option<End> {
+        match self.executor.server.restless.draw(RESTLESS_ONE_IN)? {
+            0 => Some(End::GivenUp),
+            1 if self.reach == Reach::Keys => Some(End::Undeclared),
+            _ => None,
+        }
     }
 
     fn killed(&self) -> Stop {
@@ -201,6 +323,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
     #[cold]
     fn become_slow(&mut self, elapsed: u64) {
         self.is_slow = true;
+        self.held.release();
         let server = self.executor.server;
         let elapsed_us = (self.executor.meter.ns(elapsed) / 1000) as i64;
         server.scripts.running.begin(Slow {
@@ -236,30 +359,27 @@ impl Host for ScriptHost<'_, '_> {
             append_error(reply, &why);
             return Ok(());
         }
-        self.look_around()?;
+        // When the command before it ended: what happens between two is looked at by `interrupt`.
+        self.look_around(self.executor.mark)?;
         let row = row.expect("a command that is not known was refused");
-        if self.executor.attempt.is_some() && (!attempt::is_undoable(row, &args) || self.is_restless()) {
-            return Err(self.give_up());
+        if self.executor.attempt.is_some() {
+            let end = if attempt::is_undoable(row, &args) { self.draw_end() } else { Some(End::GivenUp) };
+            if let Some(end) = end {
+                return Err(self.give_up(end));
+            }
         }
         if row.flags.has(Flags::WRITE) {
             if self.is_slow && !self.executor.server.scripts.running.may_write() {
                 return Err(self.killed());
             }
             self.has_written = true;
-            if self.executor.keep_keys(self.session.db, row, &args).is_err() {
-                return Err(self.give_up());
-            }
         }
-        self.run(row, args, reply);
-        match self.executor.attempt.as_ref().is_some_and(|attempt| attempt.is_too_long()) {
-            true => Err(self.give_up()),
-            false => Ok(()),
-        }
+        self.run(row, args, reply)
     }
 
     fn log(&mut self, level: LogLevel, message: &[u8]) {
         if self.executor.attempt.is_some() {
-            self.has_given_up = true;
+            self.given_up = Some(End::GivenUp);
             return;
         }
         log_for_script(self.executor.server, level, message);
@@ -284,7 +404,7 @@ impl Host for ScriptHost<'_, '_> {
     }
 
     fn interrupt(&mut self) -> Result<(), Stop> {
-        self.look_around()
+        self.look_around(self.executor.meter.read())
     }
 
     fn returned_error(&mut self, text: &[u8], is_counted: bool) {
@@ -295,6 +415,45 @@ impl Host for ScriptHost<'_, '_> {
     }
 }
 
+impl Executor<'_> {
+    /// Runs a command of a script on keys whose shards are locked. If what the script does may have to be
+    /// taken back, what is under keys that it writes is kept before.
+    fn run_part<'k>(
+        &self,
+        view: &mut View<'k>,
+        (row, run): (&Row, OnKeys),
+        (args, keys, names): (Args<'k>, &[Key<'k>], &[(&[u8], Hash)]),
+        reply: &mut Reply,
+        left: &mut Left,
+    ) -> Result<Done, CannotBeTakenBack> {
+        if let Some(attempt) = &self.attempt {
+            let long = match row.run {
+                Run::Data(DataRun::Long(long)) => Some(long),
+                Run::Data(DataRun::KeysOrAll(ways)) => Some(&ways.keys),
+                _ => None,
+            };
+            let steps = long.and_then(|long| (long.work)(&mut Call::new(view, args, keys, reply)));
+            if steps.is_some_and(|steps| steps >= LONG_STEPS) {
+                return Err(CannotBeTakenBack);
+            }
+            if row.flags.has(Flags::WRITE) {
+                for (key, (_, hash)) in keys.iter().zip(names) {
+                    attempt.keep(view, key, *hash).map_err(|TooLong| CannotBeTakenBack)?;
+                }
+            }
+        }
+        Ok(self.run_in(view, row, run, (args, keys, reply), left))
+    }
+}
+
+/// A command takes long, or would write to what cannot be kept.
+struct CannotBeTakenBack;
+
+/// The function of a command on keys.
+type OnKeys = fn(&mut Call<'_, '_>) -> Done;
+
+/// A script that is alone keeps no more shards locked than this.
+const HELD_MAX: usize = 8;
 /// When a script is ended that nobody could end, where no setting says so.
 const BOUND_MS: u64 = 5_000;
 /// In the restless mode an attempt is given up at one in so many commands.

@@ -4,12 +4,14 @@
 //! The texts are shared (`state/scripts/cache.rs`), so a script that one thread has met is known to all, and
 //! compiled by each that runs it. SCRIPT FLUSH ends all interpreters: each when it is used next.
 use crate::core::error;
-use crate::state::scripts::{Cache, Origin, Sha};
+use crate::state::scripts::{Cache, Origin, Sha, TextState};
 use command::Error;
 use script::{Compiled, Kind, Machine, Settings};
 use sha1::{Digest as _, Sha1};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// So many compiled scripts may be there whose texts have gone, before these are looked for.
 const FORGOTTEN_MAX: usize = 64;
@@ -21,17 +23,45 @@ const COLLECT_BYTES_MIN: usize = 1 << 20;
 /// See the file's opener.
 pub(crate) struct Interpreter {
     pub(super) machine: Machine,
-    compiled: BTreeMap<Sha, Known>,
+    compiled: BTreeMap<Sha, Rc<Known>>,
     /// Of the cache, when it was started.
     generation: u64,
 }
 
 /// A script that was compiled.
-struct Known {
-    compiled: Compiled,
+pub(super) struct Known {
+    pub(super) compiled: Compiled,
+    text: Arc<TextState>,
     /// How often in a row a worker has given it up, and how many of its next calls are not attempted.
     failures: Cell<u32>,
     skips: Cell<u32>,
+    /// It has touched nothing but the shards of its declared keys so far.
+    keeps_to_its_keys: Cell<bool>,
+}
+
+impl Known {
+    /// Whether a worker should try to run it. One that was given up is not tried for a while, the longer the
+    /// more often that has happened.
+    pub(super) fn is_worth_an_attempt(&self) -> bool {
+        self.skips.replace(self.skips.get().saturating_sub(1)) == 0
+    }
+
+    /// Whether it has touched nothing but what it has declared, whenever this thread has run it.
+    pub(super) fn keeps_to_its_keys(&self) -> bool {
+        self.keeps_to_its_keys.get()
+    }
+
+    /// It has reached for something else, or was only made to seem so (`is_restless`).
+    pub(super) fn note_reach(&self, is_restless: bool) {
+        self.keeps_to_its_keys.set(self.keeps_to_its_keys.get() && is_restless);
+    }
+
+    /// A worker has tried to run it.
+    pub(super) fn note_attempt(&self, has_worked: bool) {
+        let failures = if has_worked { 0 } else { (self.failures.get() + 1).min(FAILURES_MAX) };
+        self.failures.set(failures);
+        self.skips.set(if has_worked { 0 } else { 1 << failures });
+    }
 }
 
 impl Interpreter {
@@ -46,63 +76,58 @@ impl Interpreter {
     }
 
     /// EVAL, SCRIPT LOAD: a script is there from here on, unless it cannot be compiled.
-    pub(super) fn load(&mut self, cache: &Cache, text: &[u8], origin: Origin) -> Result<Sha, Error> {
+    pub(super) fn load(&mut self, cache: &Cache, text: &[u8], origin: Origin) -> Result<Rc<Known>, Error> {
         let sha = Sha::from(Sha1::digest(text));
-        if !self.compiled.contains_key(&sha) {
-            self.compile(sha, text)?;
+        if let Some(known) = self.known(cache, &sha) {
+            if origin == Origin::Load {
+                cache.add(sha, text, origin);
+            }
+            return Ok(known);
         }
-        if let Some(gone) = cache.add(sha, text, origin) {
-            self.compiled.remove(&gone);
-        }
+        let compiled = self.compile(text)?;
+        let known = self.keep(sha, compiled, cache.add(sha, text, origin));
         self.forget_some(cache);
-        Ok(sha)
+        Ok(known)
     }
 
     /// EVALSHA: the script with this SHA-1, in hexadecimal digits of either case.
-    pub(super) fn find(&mut self, cache: &Cache, hex: &[u8]) -> Result<Sha, Error> {
+    pub(super) fn find(&mut self, cache: &Cache, hex: &[u8]) -> Result<Rc<Known>, Error> {
         let sha = sha_of_hex(hex).ok_or_else(error::no_script)?;
-        let text = cache.find(sha).ok_or_else(error::no_script)?;
-        if !self.compiled.contains_key(&sha) {
-            self.compile(sha, &text)?;
+        if let Some(known) = self.known(cache, &sha) {
+            return Ok(known);
         }
-        Ok(sha)
+        let (text, state) = cache.find(sha).ok_or_else(error::no_script)?;
+        let compiled = self.compile(&text)?;
+        Ok(self.keep(sha, compiled, state))
     }
 
-    /// A script that [`Interpreter::load`] or [`Interpreter::find`] has given.
-    pub(super) fn compiled(&self, sha: &Sha) -> &Compiled {
-        &self.known(sha).compiled
+    /// One that was compiled, and whose text is in the cache still. It counts as used.
+    fn known(&self, cache: &Cache, sha: &Sha) -> Option<Rc<Known>> {
+        let known = self.compiled.get(sha).filter(|known| !known.text.is_gone())?;
+        cache.touch(&known.text);
+        Some(Rc::clone(known))
     }
 
-    fn known(&self, sha: &Sha) -> &Known {
-        self.compiled.get(sha).expect("it was compiled when it was found, and nothing has run since")
+    fn compile(&mut self, text: &[u8]) -> Result<Compiled, Error> {
+        self.machine.compile(text).map_err(|why| Error::quoting(&[&why]))
     }
 
-    /// Whether a worker should try to run it. One that was given up is not tried for a while, the longer the
-    /// more often that has happened.
-    pub(super) fn is_worth_an_attempt(&self, sha: &Sha) -> bool {
-        let skips = &self.known(sha).skips;
-        skips.replace(skips.get().saturating_sub(1)) == 0
-    }
-
-    /// A worker has tried to run it.
-    pub(super) fn note_attempt(&self, sha: &Sha, has_worked: bool) {
-        let known = self.known(sha);
-        let failures = if has_worked { 0 } else { (known.failures.get() + 1).min(FAILURES_MAX) };
-        known.failures.set(failures);
-        known.skips.set(if has_worked { 0 } else { 1 << failures });
-    }
-
-    fn compile(&mut self, sha: Sha, text: &[u8]) -> Result<(), Error> {
-        let compiled = self.machine.compile(text).map_err(|why| Error::quoting(&[&why]))?;
-        let known = Known { compiled, failures: Cell::new(0), skips: Cell::new(0) };
-        self.compiled.insert(sha, known);
-        Ok(())
+    fn keep(&mut self, sha: Sha, compiled: Compiled, text: Arc<TextState>) -> Rc<Known> {
+        let known = Rc::new(Known {
+            compiled,
+            text,
+            failures: Cell::new(0),
+            skips: Cell::new(0),
+            keeps_to_its_keys: Cell::new(true),
+        });
+        self.compiled.insert(sha, Rc::clone(&known));
+        known
     }
 
     /// Other threads may have put texts out of the cache.
     fn forget_some(&mut self, cache: &Cache) {
         if self.compiled.len() > cache.size().0 + FORGOTTEN_MAX {
-            self.compiled.retain(|sha, _| cache.has(sha));
+            self.compiled.retain(|_, known| !known.text.is_gone());
         }
     }
 

@@ -1,12 +1,19 @@
-//! Scripts: EVAL and its kin. A script is one step for every worker: it runs while all gates are held. The
-//! worker attempts it itself (`attempt`); one that takes long, or cannot be taken back, runs on the thread of
-//! scripts, to which its client's session is lent.
+//! Scripts: EVAL and its kin. A script is one step for every worker. It runs under the locks of the keys that
+//! it declares, beside what other workers do, until it has reached for something else; then it is taken back,
+//! and runs while all gates are held, now and from then on. The worker attempts it itself (`attempt`); one
+//! that takes long, or cannot be taken back, runs on the thread of scripts, to which its client's session is
+//! lent.
 //!
 //! ```text
-//! worker: EVAL, or EXEC of a queue with an EVAL --- Errand ---> thread of scripts: all gates
-//!                                                     |  compile, or find; may it run at all?
-//!                                                     |  run: each of its commands locks what it needs
-//!         the reply, and the session <----------------+  the gates open
+//! worker: EVAL: compile, or find; may it run at all?
+//!           | attempted under the shards of its keys ---- ended ---> the reply
+//!           |  reaches for more: undone
+//!           v
+//!           attempted with all gates ----- ended ---> the reply
+//!           |  takes long, or cannot be undone: undone
+//!           v
+//!           Errand ---> thread of scripts: all gates; each of its commands locks what it needs
+//! worker: EXEC of a queue with an EVAL --- Errand ---> the same
 //! ```
 //!
 //! A script that runs for longer than `busy-reply-threshold` leaves the gates ajar (`state/gate.rs`): from
@@ -19,6 +26,7 @@ mod functions;
 mod host;
 pub(super) mod interpreter;
 
+use super::exec::Left;
 use super::{Executor, Request};
 use crate::core::call::{Access, Scripting};
 use crate::core::error;
@@ -27,14 +35,17 @@ use crate::core::memory_limit::Room;
 use crate::core::modes::Modes;
 use crate::core::registry::Row;
 use crate::core::session::{After, Session};
+use crate::core::waiters::Ready;
 use crate::state::persistence::{NOTHING, UNSAVED, UNWRITTEN};
-use crate::state::scripts::{Kind, Origin, Sha};
+use crate::state::scripts::{Kind, Origin};
 use command::{Done, Error, Flags};
-use host::{End, ScriptHost, Start};
-use interpreter::Interpreter;
+use host::{End, Reach, ScriptHost, Start};
+use interpreter::{Interpreter, Known};
 use resp::{Args, Reply};
-use script::{Flags as ScriptFlags, Outcome};
+use script::{Flags as ScriptFlags, Machine, Outcome};
+use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
+use store::Held;
 
 impl<'s> Executor<'s> {
     /// A command that runs, or compiles, a script.
@@ -126,8 +137,8 @@ impl<'s> Executor<'s> {
         let cache = &self.server.scripts.cache;
         let access = match what {
             Scripting::Load => {
-                let sha = interpreter.load(cache, args.at(2), Origin::Load)?;
-                reply.bulk(base::text::hex(&sha).as_bytes());
+                let known = interpreter.load(cache, args.at(2), Origin::Load)?;
+                reply.bulk(known.compiled.sha().as_bytes());
                 return Ok(());
             }
             Scripting::Eval(access) | Scripting::EvalSha(access) => access,
@@ -137,49 +148,76 @@ impl<'s> Executor<'s> {
             return Err(error::no_script());
         }
         let keys = count_keys(&args)?;
-        let sha = match is_sha {
+        let known = match is_sha {
             true => interpreter.find(cache, args.at(1))?,
             false => interpreter.load(cache, args.at(1), Origin::Eval)?,
         };
-        if !self.runs_scripts && !interpreter.is_worth_an_attempt(&sha) {
+        if !self.runs_scripts && !known.is_worth_an_attempt() {
             self.lend_for_scripts(session);
             return Ok(());
         }
-        self.run_script(interpreter, session, (row, sha, access), (args, keys), reply)
+        self.run_script((&interpreter.machine, &known), session, (row, access), (args, keys), reply)
     }
 
     fn run_script(
         &mut self,
-        interpreter: &Interpreter,
+        script: (&Machine, &Known),
         session: &mut Session,
-        (row, sha, access): (&'s Row, Sha, Access),
+        (row, access): (&'s Row, Access),
         (args, keys): (Args<'_>, usize),
         reply: &mut Reply,
     ) -> Done {
-        let compiled = interpreter.compiled(&sha);
-        let flags = compiled.flags();
-        let words = args.iter_from(FIRST_KEY);
-        let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
-        let is_attempt = !self.runs_scripts;
-        let reply_start = reply.out.len();
-        let end = self.alone(|this| {
-            let start = this.may_start(flags, access, (Kind::Script, Vec::new()))?;
-            this.show(session, row, &args);
-            if is_attempt {
-                this.begin_attempt();
-            }
-            Ok::<End, Error>(this.as_script(session, (row, &args, start), reply, |host, reply| {
-                interpreter.machine.run(compiled, keys, argv, host, reply)
-            }))
-        })??;
-        if is_attempt {
-            interpreter.note_attempt(&sha, end != End::GivenUp);
+        let known = script.1;
+        if self.runs_scripts {
+            let call = (row, access, Reach::Everything);
+            return self
+                .alone(|this| this.start_script(script, session, call, (args, keys), reply))?
+                .map(drop);
         }
-        if end == End::GivenUp {
+        let reply_start = reply.out.len();
+        let mut end = End::Undeclared;
+        if known.keeps_to_its_keys() {
+            let call = (row, access, Reach::Keys);
+            end = self.start_script(script, session, call, (args, keys), reply)?;
+        }
+        if end == End::Undeclared {
+            known.note_reach(self.server.restless.is_on());
+            reply.cut(reply_start);
+            let call = (row, access, Reach::Everything);
+            end = self.alone(|this| this.start_script(script, session, call, (args, keys), reply))??;
+        }
+        known.note_attempt(!end.is_undone());
+        if end.is_undone() {
             reply.cut(reply_start);
             self.lend_for_scripts(session);
         }
         Ok(())
+    }
+
+    /// Runs a script with this reach, if it may run. A worker may have to take it back.
+    fn start_script(
+        &mut self,
+        (machine, known): (&Machine, &Known),
+        session: &mut Session,
+        (row, access, reach): (&'s Row, Access, Reach),
+        (args, keys): (Args<'_>, usize),
+        reply: &mut Reply,
+    ) -> Result<End, Error> {
+        let start = self.may_start(known.compiled.flags(), access, (Kind::Script, Vec::new()))?;
+        self.show(session, row, &args);
+        let words = args.iter_from(FIRST_KEY);
+        let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
+        let keyspace = &self.server.keyspace;
+        let declared = if reach == Reach::Keys { keys.len() } else { 0 };
+        let declared = args.iter_from(FIRST_KEY).take(declared);
+        let held = keyspace.hold_shards_of(declared.map(|name| keyspace.hash(name)));
+        if !self.runs_scripts {
+            self.begin_attempt(&held);
+        }
+        let call = (row, &args, start, reach);
+        Ok(self.as_script(session, call, held, reply, |host, reply| {
+            machine.run(&known.compiled, keys, argv, host, reply)
+        }))
     }
 
     /// Whether a script with these flags may run now.
@@ -233,7 +271,8 @@ impl<'s> Executor<'s> {
     fn as_script(
         &mut self,
         session: &mut Session,
-        (row, args, start): (&'s Row, &Args<'_>, Start),
+        (row, args, start, reach): (&'s Row, &Args<'_>, Start, Reach),
+        held: Held<'s>,
         reply: &mut Reply,
         run: impl FnOnce(&mut ScriptHost<'_, 's>, &mut Reply) -> Outcome,
     ) -> End {
@@ -244,15 +283,17 @@ impl<'s> Executor<'s> {
         session.modes.set(Modes::SCRIPT);
         // Commands that would wait do not.
         session.modes.set(Modes::EXECUTING);
-        self.stopped_us = Some(self.server.clock.now_us());
+        // A look at the clock costs more than many a script does otherwise, and few ask for the time. One that
+        // is attempted is given that of its first question, at most a millisecond after its beginning.
+        let is_attempt = self.attempt.is_some();
+        self.stopped_us = Some(Cell::new((!is_attempt).then(|| self.server.clock.now_us())));
         self.recorder.open();
-        let mut host = ScriptHost::new(self, session, args, start);
+        let mut host = ScriptHost::new(self, session, args, start, (reach, held));
         let outcome = run(&mut host, reply);
-        let end = host.end();
-        if end == End::GivenUp {
-            self.undo_attempt();
-        } else {
-            self.commit_attempt();
+        let (end, mut held, mut left) = host.end();
+        match end.is_undone() {
+            true => self.undo_attempt(&mut held),
+            false => self.commit_attempt(&mut left),
         }
         if outcome == Outcome::Stopped && self.server.is_stopping() {
             // The server ends without it: what it has done is half of something.
@@ -269,10 +310,8 @@ impl<'s> Executor<'s> {
         }
         session.db = db;
         (self.mark, self.serves_later) = (mark, serves_later);
-        if self.server.key_events.waiters.is_ready() && !serves_later {
-            self.serve_ready();
-        }
-        if end == End::GivenUp {
+        self.let_go_of_script(held, left);
+        if end.is_undone() {
             return end;
         }
         if end == End::Failed || outcome != Outcome::Done {
@@ -282,6 +321,23 @@ impl<'s> Executor<'s> {
             self.counters.count_error(reply.out.get(reply_start + 1..).unwrap_or(b"ERR"));
         }
         end
+    }
+
+    /// Unlocks the shards, after serving those who wait for a key that the script has changed.
+    fn let_go_of_script(&self, mut held: Held<'s>, mut left: Left) {
+        let waiters = &self.server.key_events.waiters;
+        if self.serves_later {
+            waiters.make_ready(left.ready.into_iter().map(Ready::for_all).collect());
+        } else if !left.ready.is_empty() {
+            self.serve_places(held.view(self.now.wall, &self.config.store), left.ready);
+        }
+        drop(held);
+        if !left.garbage.is_empty() {
+            self.server.background.free(&mut left.garbage);
+        }
+        if waiters.is_ready() && !self.serves_later {
+            self.serve_ready();
+        }
     }
 }
 

@@ -1,0 +1,98 @@
+//! Shards that stay locked while several commands run, one after the other, each in a view of its own: a
+//! script's.
+//!
+//! ```text
+//! hold_shards_of(hashes) --- view: a command --- view: the next --- dropped: unlocked
+//!                      add: one more shard, for who is alone
+//! ```
+//!
+//! A view lives as long as its locks and as the names of its keys. The names that a script makes live for one
+//! command, so its views borrow the locks.
+use crate::keyspace::guards::{Guards, Shards};
+use crate::keyspace::shard::Shard;
+use crate::keyspace::stats::ShardStats;
+use crate::{Keyspace, Settings, View};
+use base::Millis;
+use base::hash::Hash;
+
+/// See the file's opener.
+pub struct Held<'k> {
+    keyspace: &'k Keyspace,
+    guards: Guards<'k>,
+}
+
+impl Keyspace {
+    /// Locks the shards of keys with these hashes in ascending order, each once.
+    pub fn hold_shards_of(&self, hashes: impl Iterator<Item = Hash>) -> Held<'_> {
+        Held { keyspace: self, guards: self.guards_of(hashes) }
+    }
+}
+
+impl<'k> Held<'k> {
+    /// Whether the shard of keys with this hash is among them.
+    #[inline]
+    pub fn has(&self, hash: Hash) -> bool {
+        self.guards.find(self.keyspace.shard_number(hash)).is_some()
+    }
+
+    /// Locks that shard too, if it is not yet. Waits for it while others are held, so nobody else may do the
+    /// same meanwhile: for who is alone.
+    pub fn add(&mut self, hash: Hash) {
+        if !self.has(hash) {
+            self.guards.push(self.keyspace.shard(self.keyspace.shard_number(hash)));
+        }
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.guards.count() as usize
+    }
+
+    /// Unlocks all of them.
+    pub fn release(&mut self) {
+        self.guards = Guards::none();
+    }
+
+    /// What the next command sees of them. [`View::key`] hands out its keys.
+    #[inline]
+    pub fn view<'v>(&'v mut self, now: Millis, settings: &'v Settings) -> View<'v> {
+        let keyspace = self.keyspace;
+        View::new(keyspace, Guards::Lent(self), now, settings)
+    }
+
+    /// Has a shard count as it did then: lookups and changes since were taken back. As for [`Held::add`].
+    pub fn take_back_counts(&mut self, shard: usize, then: &ShardStats) {
+        let guard = match self.guards.find(shard) {
+            Some(guard) => guard,
+            None => self.guards.push(self.keyspace.shard(shard)),
+        };
+        let stats = &mut self.guards.at_mut(guard).stats;
+        let ShardStats { hits, misses, dirty, .. } = *then;
+        *stats = ShardStats { hits, misses, dirty, ..*stats };
+    }
+
+    /// What the shards have counted, each with its number.
+    pub fn counts(&self) -> impl Iterator<Item = (usize, ShardStats)> {
+        self.guards.counts()
+    }
+}
+
+impl Shards for Held<'_> {
+    #[inline]
+    fn at(&self, guard: u32) -> &Shard {
+        self.guards.at(guard)
+    }
+
+    #[inline]
+    fn at_mut(&mut self, guard: u32) -> &mut Shard {
+        self.guards.at_mut(guard)
+    }
+
+    fn count(&self) -> u32 {
+        self.guards.count()
+    }
+
+    fn hold(&mut self, shard: usize) -> Option<u32> {
+        self.guards.hold(self.keyspace, shard)
+    }
+}
