@@ -12,6 +12,7 @@
 //! ```
 mod api;
 mod arguments;
+mod chunk;
 mod error;
 mod flags;
 mod functions;

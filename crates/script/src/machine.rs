@@ -3,6 +3,7 @@
 //! A run is on the path of a request. What it allocates: the tables KEYS and ARGV with their strings, and
 //! what the script itself makes. The crate `lua` makes the call.
 use crate::api;
+use crate::chunk;
 use crate::error;
 use crate::flags::{Flags, split_script};
 use crate::host::{self, Host};
@@ -166,8 +167,18 @@ impl Machine {
         let (flags, text) = split_script(body).map_err(error::coded)?;
         let refused = |text: Vec<u8>| error::not_compiled(&text);
         let function = self.compile_chunk(text, "@user_script").map_err(refused)?;
+        self.let_read_globals(&function).map_err(|error| text_of(&error))?;
         let function = self.state.functions.keep(function).map_err(|error| text_of(&error))?;
         Ok(Compiled { function, flags, sha: api::sha1_of(body) })
+    }
+
+    /// A chunk that assigns to no global needs nobody who refuses that: it reads what lies behind the face of
+    /// its environment. Text that it loads has the face.
+    fn let_read_globals(&self, chunk: &Function) -> Result<()> {
+        if !chunk::may_set_globals(&chunk.dump(true)) {
+            chunk.set_environment(self.parts.globals.clone())?;
+        }
+        Ok(())
     }
 
     /// Compiles a chunk of that name. Lua's own function does it, because it gives back its error as the

@@ -1,12 +1,15 @@
 //! Processor time of scripts, the servers taking turns as in `turns`: one GET and one SET of a key that is
 //! declared or not, nothing at all, and a loop of ten thousand HSET and HGET, after which the hash is asked
-//! for its size.
+//! for its size. And how many scripts of forty commands fifty clients are answered in a second by two workers
+//! and by one, where their key is declared and where it is not.
 use super::Options;
+use super::anysize::median;
 use super::client::{Answer, append_request};
 use super::crowd::{CLIENTS, Crowd, Turn};
 use super::server::Server;
 use super::turns::{cells, draw_key};
 use base::random::Random;
+use std::time::Instant;
 
 /// A script and how it is called.
 struct Case {
@@ -50,6 +53,21 @@ const CASES: &[Case] = &[
     },
 ];
 
+const FORTY_SETS: &str = "local k = KEYS[1] or ARGV[1] for i = 1, 40 do redis.call('HSET', k, i, i) end";
+
+/// Those that two workers run beside one.
+const WORKERS: &[Case] = &[
+    Case { name: "workers", text: FORTY_SETS, keys: "1", args: &[KEY], requests: 1_000, depths: &[4] },
+    Case {
+        name: "workers-undeclared",
+        text: FORTY_SETS,
+        keys: "0",
+        args: &[KEY],
+        requests: 1_000,
+        depths: &[4],
+    },
+];
+
 const ROUNDS: usize = 100;
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
@@ -59,9 +77,10 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         options.servers.iter().map(|spec| Server::start(spec, Some("0"))).collect();
     let servers = servers?;
     super::server::pin_this("1")?;
+    let rounds = options.rounds.unwrap_or(ROUNDS);
     for case in CASES.iter().filter(is_wanted) {
         for depth in case.depths {
-            compare(&servers, case, *depth, options.rounds.unwrap_or(ROUNDS))?;
+            compare(&servers, case, *depth, rounds)?;
         }
         if case.name == "loop" {
             for server in &servers {
@@ -70,10 +89,56 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
             }
         }
     }
+    drop(servers);
+    for case in WORKERS.iter().filter(is_wanted) {
+        compare_workers(options, case, rounds)?;
+    }
     Ok(())
 }
 
-fn compare(servers: &[Server], case: &Case, depth: usize, rounds: usize) -> Result<(), String> {
+/// The first server with two workers beside itself with one. What sends is not kept off their processors.
+#[allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
+fn compare_workers(options: &Options, case: &Case, rounds: usize) -> Result<(), String> {
+    let Some(spec) = options.servers.first() else { return Ok(()) };
+    // Servers inherit where this may run.
+    super::server::pin_this("0-1")?;
+    let servers =
+        [1, 2].map(|workers| Server::start(&spec.with(&format!("--worker-threads {workers}")), None));
+    let [one, two] = servers;
+    let servers = [one?, two?];
+    let request = load(&servers, case)?;
+    let key_at = request.windows(KEY.len()).position(|bytes| bytes == KEY).ok_or("bench: it names a key")?;
+    let crowds: Result<Vec<Crowd>, String> =
+        servers.iter().map(|server| Crowd::connect(server.port)).collect();
+    let (mut crowds, mut random, depth) = (crowds?, Random::new(1), case.depths[0]);
+    let mut rates = [const { Vec::new() }; 2];
+    for round in 0..=rounds {
+        for at in [round % 2, 1 - round % 2] {
+            let mut write = |out: &mut Vec<u8>| {
+                out.extend_from_slice(&request);
+                let end = out.len() - request.len() + key_at + KEY.len();
+                draw_key(&mut out[..end], &mut random);
+            };
+            let began = Instant::now();
+            let mut turn = Turn { requests: case.requests * depth, depth, write: &mut write };
+            let sent = crowds[at].take_turn(&mut turn)?;
+            if round > 0 {
+                rates[at].push(sent as f64 / began.elapsed().as_secs_f64());
+            }
+        }
+    }
+    let mut ratios: Vec<f64> = rates[1].iter().zip(&rates[0]).map(|(two, one)| two / one).collect();
+    println!(
+        "{:10} P={depth:<3} {} a second with one worker, x{:.2} with two",
+        case.name,
+        median(&mut rates[0]) as u64,
+        median(&mut ratios)
+    );
+    Ok(())
+}
+
+/// Has all servers know the script. Returns its call.
+fn load(servers: &[Server], case: &Case) -> Result<Vec<u8>, String> {
     let mut request = Vec::new();
     for server in servers {
         let mut client = server.client()?;
@@ -86,6 +151,11 @@ fn compare(servers: &[Server], case: &Case, depth: usize, rounds: usize) -> Resu
         request.clear();
         append_request(&mut request, &words);
     }
+    Ok(request)
+}
+
+fn compare(servers: &[Server], case: &Case, depth: usize, rounds: usize) -> Result<(), String> {
+    let request = load(servers, case)?;
     let key_at = request.windows(KEY.len()).position(|bytes| bytes == KEY);
     let crowds: Result<Vec<Crowd>, String> =
         servers.iter().map(|server| Crowd::connect(server.port)).collect();

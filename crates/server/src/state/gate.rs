@@ -5,12 +5,17 @@
 //! of its own read side and takes the write side of all gates, in ascending order: so two such workers cannot
 //! wait for each other.
 //!
+//! Those who want to be alone are so in the order in which they came, and whoever has waited to run a batch
+//! meanwhile comes in before the next of them: so workers that run one script after the other, each of which
+//! takes all gates, starve nobody.
+//!
 //! ```text
 //! open ---- enter_alone ---> closed ---- dropped ---> open
 //!                              |            ^
 //!                              \-- leave_ajar: who waits, or comes, enters as Entered::Ajar, and touches
 //!                                  no data (a script runs for long: clients are answered with BUSY)
 //! ```
+use std::collections::VecDeque;
 use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst, fence};
 use std::sync::{
@@ -32,7 +37,10 @@ impl Drop for Alone<'_> {
     fn drop(&mut self) {
         self.gates.is_ajar.store(false, SeqCst);
         self.held.clear();
-        *self.gates.is_taken() = false;
+        let mut queue = self.gates.queue();
+        queue.is_taken = false;
+        queue.first_in = queue.entering;
+        drop(queue);
         self.gates.wake();
     }
 }
@@ -57,8 +65,40 @@ pub(crate) struct Gates {
     /// How many wait to enter or to be alone, and what wakes them.
     waiting: AtomicUsize,
     changed: Condvar,
+    queue: Mutex<Queue>,
+}
+
+/// Who is alone, and who waits.
+#[derive(Default)]
+struct Queue {
     /// Somebody is alone, or about to be.
-    is_taken: Mutex<bool>,
+    is_taken: bool,
+    /// Those who wait to be alone have numbers; they come in this order.
+    waiting: VecDeque<u64>,
+    number: u64,
+    /// How many wait to enter.
+    entering: usize,
+    /// How many of them have waited since somebody was alone last: they come in before the next.
+    first_in: usize,
+}
+
+impl Queue {
+    /// Somebody wants to be alone. Returns the number of that.
+    fn join(&mut self) -> u64 {
+        self.number += 1;
+        self.waiting.push_back(self.number);
+        self.number
+    }
+
+    /// Whether this one may be alone now.
+    fn take(&mut self, number: u64) -> bool {
+        let is_next = !self.is_taken && self.first_in == 0 && self.waiting.front() == Some(&number);
+        if is_next {
+            self.waiting.pop_front();
+            self.is_taken = true;
+        }
+        is_next
+    }
 }
 
 impl Gates {
@@ -69,7 +109,7 @@ impl Gates {
             is_ajar: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             changed: Condvar::new(),
-            is_taken: Mutex::default(),
+            queue: Mutex::default(),
         }
     }
 
@@ -96,26 +136,45 @@ impl Gates {
 
     #[inline(never)]
     fn wait_to_enter(&self, worker: usize) -> Entered<'_> {
-        self.wait_until(|_| match self.try_enter(worker) {
-            Some(inside) => Some(Entered::Inside(inside)),
-            None => self.is_ajar().then_some(Entered::Ajar),
-        })
+        self.wait_until(
+            |queue| queue.entering += 1,
+            |queue, ()| {
+                let entered = match self.try_enter(worker) {
+                    Some(inside) => Entered::Inside(inside),
+                    None if self.is_ajar() => Entered::Ajar,
+                    None => return None,
+                };
+                queue.entering -= 1;
+                if queue.first_in > 0 {
+                    queue.first_in -= 1;
+                    if queue.first_in == 0 {
+                        self.changed.notify_all();
+                    }
+                }
+                Some(entered)
+            },
+        )
     }
 
     /// Waits until `look` finds something. The lock is held from each look until the sleep begins, and
     /// whoever opens the gates or leaves them ajar takes the lock afterwards, so no change is missed. One
     /// that does not see who waits has opened the gates before the first look.
-    fn wait_until<R>(&self, mut look: impl FnMut(&mut bool) -> Option<R>) -> R {
+    fn wait_until<N: Copy, R>(
+        &self,
+        join: impl FnOnce(&mut Queue) -> N,
+        mut look: impl FnMut(&mut Queue, N) -> Option<R>,
+    ) -> R {
         self.waiting.fetch_add(1, SeqCst);
         fence(SeqCst);
-        let mut is_taken = self.is_taken();
+        let mut queue = self.queue();
+        let place = join(&mut queue);
         let found = loop {
-            if let Some(found) = look(&mut is_taken) {
+            if let Some(found) = look(&mut queue, place) {
                 break found;
             }
-            is_taken = self.changed.wait(is_taken).unwrap_or_else(PoisonError::into_inner);
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         };
-        drop(is_taken);
+        drop(queue);
         self.waiting.fetch_sub(1, SeqCst);
         found
     }
@@ -124,23 +183,24 @@ impl Gates {
     /// batch, and for as long as somebody else is alone: for threads that serve no clients. The caller must
     /// hold no gate.
     pub(crate) fn enter_alone(&self) -> Alone<'_> {
-        self.wait_until(|is_taken| (!std::mem::replace(is_taken, true)).then_some(()));
+        self.wait_until(Queue::join, |queue, number| queue.take(number).then_some(()));
         self.take_all()
     }
 
     /// The same for a worker, which must not wait for the end of a script that runs for long.
     pub(crate) fn try_enter_alone(&self) -> Result<Alone<'_>, ShutOut> {
-        if std::mem::replace(&mut *self.is_taken(), true) {
-            cold_path();
-            self.wait_until(|is_taken| match std::mem::replace(is_taken, true) {
-                false => Some(Ok(())),
-                true => self.is_ajar().then_some(Err(ShutOut)),
-            })?;
-        }
+        self.wait_until(Queue::join, |queue, number| match queue.take(number) {
+            true => Some(Ok(())),
+            false if self.is_ajar() => {
+                queue.waiting.retain(|other| *other != number);
+                Some(Err(ShutOut))
+            }
+            false => None,
+        })?;
         Ok(self.take_all())
     }
 
-    /// The caller has set `is_taken`.
+    /// The caller has set [`Queue::is_taken`].
     fn take_all(&self) -> Alone<'_> {
         let held = self.gates.iter().map(|gate| gate.0.write().unwrap_or_else(PoisonError::into_inner));
         Alone { gates: self, held: held.collect() }
@@ -161,13 +221,13 @@ impl Gates {
     fn wake(&self) {
         fence(SeqCst);
         if self.waiting.load(SeqCst) > 0 {
-            drop(self.is_taken());
+            drop(self.queue());
             self.changed.notify_all();
         }
     }
 
-    fn is_taken(&self) -> MutexGuard<'_, bool> {
-        self.is_taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -210,6 +270,41 @@ mod tests {
         assert!(!is_inside(&gates.enter(0)));
         drop(alone);
         assert!(is_inside(&gates.enter(0)) && !gates.is_ajar());
+    }
+
+    #[test]
+    fn who_has_waited_longest_is_alone_next_and_whoever_waits_to_enter_comes_before() {
+        let gates = Gates::new(3);
+        let order = Mutex::new(Vec::new());
+        let first = gates.enter_alone();
+        let wait_for = |count| {
+            while gates.waiting.load(SeqCst) < count || {
+                let queue = gates.queue();
+                queue.waiting.len() + queue.entering < count
+            } {
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            for number in 1..=3 {
+                let (gates, order) = (&gates, &order);
+                scope.spawn(move || {
+                    let alone = gates.enter_alone();
+                    order.lock().unwrap().push(number);
+                    drop(alone);
+                });
+                wait_for(number);
+            }
+            scope.spawn(|| {
+                let inside = gates.enter(0);
+                assert!(is_inside(&inside));
+                order.lock().unwrap().push(0);
+            });
+            wait_for(4);
+            drop(first);
+        });
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3]);
+        assert_eq!(gates.waiting.load(SeqCst), 0);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Entering and leaving the worker's gate, before and after a batch; and being alone.
 use super::Executor;
 use crate::core::error;
-use crate::state::gate::Entered;
+use crate::state::gate::{Alone, Entered};
 use crate::state::pause::Held;
 use command::Error;
+use net::Tick;
 use std::hint::cold_path;
 
-impl Executor<'_> {
+impl<'s> Executor<'s> {
     /// Enters the worker's gate, before the first command of a batch. It waits while another worker runs a
     /// command alone, but not for the end of a script that runs for long: see [`Executor::is_shut_out`].
     pub(crate) fn begin(&mut self) {
@@ -65,7 +66,7 @@ impl Executor<'_> {
             self.settle();
         }
         self.recorder.publish(&self.server.journal, self.worker);
-        (self.inside, self.is_shut_out) = (None, false);
+        (self.inside, self.is_shut_out, self.kept_gates) = (None, false, None);
         if !self.feed.is_empty() {
             self.feed.send(self.server);
         }
@@ -92,18 +93,81 @@ impl Executor<'_> {
         if self.is_alone {
             return Ok(work(self));
         }
+        let gates = self.take_gates()?;
+        let result = self.with_gates(work);
+        drop(gates);
+        self.begin();
+        Ok(result)
+    }
+
+    /// The same for a script, behind which others may come: the gates stay taken until another request comes
+    /// that does more than a few keys want, until the turn of this connection ends and they were taken for
+    /// long enough, or the batch. To hand them to another worker costs as much as many a script.
+    #[cold]
+    pub(super) fn alone_for_script<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
+        if self.is_alone {
+            return Ok(work(self));
+        }
+        let gates = self.take_gates()?;
+        let result = self.with_gates(work);
+        self.kept_gates = Some(gates);
+        Ok(result)
+    }
+
+    /// All gates, which may be those that were kept.
+    fn take_gates(&mut self) -> Result<KeptGates<'s>, Error> {
+        self.let_others_in(Stay::WhileBrief);
+        if let Some(kept) = self.kept_gates.take() {
+            return Ok(kept);
+        }
         self.end();
-        let Ok(all) = self.server.gates.try_enter_alone() else {
+        let Ok(gates) = self.server.gates.try_enter_alone() else {
             self.begin();
             return Err(Error::quoting(&[error::busy(self.server.scripts.running.kind())]));
         };
+        Ok(KeptGates { _gates: gates, since: self.meter.read() })
+    }
+
+    fn with_gates<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         self.is_alone = true;
         self.recorder.look(&self.server.journal);
         let result = work(self);
         self.recorder.publish(&self.server.journal, self.worker);
         self.is_alone = false;
-        drop(all);
-        self.begin();
-        Ok(result)
+        result
     }
+
+    /// Gives the gates back that were kept behind a script, if there are any, and enters the own one again.
+    #[inline]
+    pub(super) fn let_others_in(&mut self, stay: Stay) {
+        if self.kept_gates.is_some() {
+            cold_path();
+            self.give_gates_back(stay);
+        }
+    }
+
+    #[inline(never)]
+    fn give_gates_back(&mut self, stay: Stay) {
+        let now = self.meter.read();
+        let is_brief = |kept: &KeptGates<'_>| now.since(kept.since) < self.turn_ticks;
+        if stay == Stay::WhileBrief && self.kept_gates.as_ref().is_some_and(is_brief) {
+            return;
+        }
+        self.kept_gates = None;
+        self.begin();
+    }
+}
+
+/// All gates, which a worker keeps for the next script.
+pub(super) struct KeptGates<'g> {
+    _gates: Alone<'g>,
+    since: Tick,
+}
+
+/// Whether gates are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stay {
+    /// If they were taken not long ago.
+    WhileBrief,
+    Not,
 }

@@ -61,6 +61,7 @@ use base::Millis;
 use base::hash::Hash;
 use base::random::Random;
 use command::{Call, DataRun, Done, Flags, Scope, WholeCall};
+use enter::{KeptGates, Stay};
 use exec::Plan;
 use net::{Meter, Scale, Tick};
 use record::Says;
@@ -176,6 +177,8 @@ pub(crate) struct Executor<'s> {
     is_shut_out: bool,
     /// All gates are taken, by [`Executor::alone`].
     is_alone: bool,
+    /// All gates, behind a script: what follows may be another.
+    kept_gates: Option<KeptGates<'s>>,
     /// Those who wait for a key are served when all of a queue has run, not between two of its requests.
     serves_later: bool,
     /// Room for what EXEC finds out before it runs a queue.
@@ -248,6 +251,7 @@ impl<'s> Executor<'s> {
             inside: None,
             is_shut_out: false,
             is_alone: false,
+            kept_gates: None,
             serves_later: false,
             plan: Plan::default(),
             queue_room: queue::Room::default(),
@@ -377,6 +381,7 @@ impl<'s> Executor<'s> {
     /// spent before is not counted as theirs.
     #[inline]
     pub(crate) fn start_turn(&mut self, session: &mut Session, request_bytes: usize) {
+        self.let_others_in(Stay::WhileBrief);
         if session.users_version != self.users_version {
             cold_path();
             self.obey_users(session);
@@ -677,6 +682,9 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let (db, args) = (session.db, request.args);
+        if !matches!(row.run, Run::Data(DataRun::Keys(_)) | Run::Server(ServerRun::Script(_))) {
+            self.let_others_in(Stay::Not);
+        }
         match row.run {
             Run::Data(DataRun::Keys(run)) => self.run_on_keys(db, row, run, request, reply),
             Run::Data(DataRun::Long(long)) => self.run_long(session, row, long, request, reply),

@@ -184,7 +184,8 @@ impl<'s> Executor<'s> {
             known.note_reach(self.server.restless.is_on());
             reply.cut(reply_start);
             let call = (row, access, Reach::Everything);
-            end = self.alone(|this| this.start_script(script, session, call, (args, keys), reply))??;
+            end =
+                self.alone_for_script(|this| this.start_script(script, session, call, (args, keys), reply))??;
         }
         known.note_attempt(!end.is_undone());
         if end.is_undone() {
