@@ -10,7 +10,8 @@
 //! chunk     1B 'Lua' 51 00, five sizes, 00 | function
 //! function  source: string | two lines: int | 4 bytes
 //!           | count: int, instructions of 4 bytes | count: int, constants | count: int, functions
-//!           | lines: count: int, ints | variables: count: int, (string, int, int) | upvalues: count: int, strings
+//!           | lines: count: int, ints | variables: count: int, (string, int, int)
+//!           | upvalues: count: int, strings
 //! constant  0 | 1, a byte | 3, 8 bytes | 4, string          (nil, boolean, number, string)
 //! string    length: 8 bytes | bytes
 //! ```
@@ -120,7 +121,7 @@ mod tests {
             "return 1",
             "local x = 1 x = 2 return x, 1.5, 'text', true, nil",
             "local t = {} t.x = 1 t['y'] = function(...) return ..., redis end return t",
-            "local a, b, c = 'a', 'b', 'c' local function f(x) if x then return a .. b else return f(c) end end return f",
+            "local a, b = 'a', 'b' local function f(x) if x then return a .. b else return f(a) end end return f",
         ] {
             assert!(!may_set_globals(&dump(text)), "{text}");
         }

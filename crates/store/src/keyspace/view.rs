@@ -49,6 +49,11 @@ impl<'k> Key<'k> {
         self.bytes
     }
 
+    /// [`Keyspace::hash`] of its name.
+    pub fn hash(&self) -> Hash {
+        self.hash
+    }
+
     /// The number of the database that it is in.
     pub fn db(&self) -> u16 {
         self.db

@@ -156,23 +156,25 @@ const CHANGES: &str = "redis.call('append', 's', 'x') redis.call('rpush', 'l', '
     redis.call('expire', 's', 1000) redis.call('persist', 'v') redis.call('set', 'v', 'y') \
     redis.call('lpop', 'short') redis.call('select', 1) redis.call('incr', 'new') redis.call('select', 0) ";
 
+/// How a script ends that has made those changes, and how often it is then lent to the thread of scripts:
+/// those that are not run alone on the worker, or are done at once.
+const ENDINGS: [(&str, u32); 8] = [
+    ("return redis.call('publish', 'c', 'm')", 1),
+    ("redis.call('move', 's', 2) redis.call('select', 2) return redis.call('move', 's', 0)", 1),
+    ("local i = 0 while i < 3000000 do i = i + 1 end return i", 1),
+    ("redis.log(redis.LOG_WARNING, 'x') return 1", 1),
+    ("return redis.call('keys', '*')", 1),
+    ("for i = 1, 100 do redis.call('get', 'undeclared' .. i) end return 1", 0),
+    ("return redis.call('dbsize')", 0),
+    ("return 1", 0),
+];
+
 #[test]
 fn what_a_worker_takes_back_happens_once() {
     let server = server(2);
     let (mut client, mut listener) = (server.client().unwrap(), server.client().unwrap());
-    // How each ends, and what is done about it: it runs on the thread of scripts, or alone on the worker.
-    let endings = [
-        ("return redis.call('publish', 'c', 'm')", 1),
-        ("redis.call('move', 's', 2) redis.call('select', 2) return redis.call('move', 's', 0)", 1),
-        ("local i = 0 while i < 3000000 do i = i + 1 end return i", 1),
-        ("redis.log(redis.LOG_WARNING, 'x') return 1", 1),
-        ("return redis.call('keys', '*')", 1),
-        ("for i = 1, 100 do redis.call('get', 'undeclared' .. i) end return 1", 0),
-        ("return redis.call('dbsize')", 0),
-        ("return 1", 0),
-    ];
     let declared: Vec<&str> = "new gone from to s v short l h t z q".split(' ').collect();
-    for (ending, lent) in endings {
+    for (ending, lent) in ENDINGS {
         call(&mut client, &["FLUSHALL"]);
         for line in [
             "SET s a",

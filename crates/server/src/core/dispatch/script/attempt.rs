@@ -131,7 +131,8 @@ impl Attempt {
     }
 
     /// Keeps what is under a key that a command is about to write.
-    pub(super) fn keep(&self, view: &mut View<'_>, key: &Key<'_>, hash: Hash) -> Result<(), TooLong> {
+    pub(super) fn keep(&self, view: &mut View<'_>, key: &Key<'_>) -> Result<(), TooLong> {
+        let hash = key.hash();
         let kept = &mut *self.kept.borrow_mut();
         if kept.has(key.db(), hash, key.bytes()) {
             return Ok(());

@@ -248,11 +248,11 @@ impl<'h, 's> ScriptHost<'h, 's> {
         let way = match names {
             [(name, hash)] => {
                 let key = view.key(db, name, *hash);
-                executor.run_part(&mut view, call, (args, &[key], names), reply, &mut self.left)
+                executor.run_part(&mut view, call, (args, &[key], reply), &mut self.left)
             }
             _ => {
                 let keys: Vec<_> = names.iter().map(|(name, hash)| view.key(db, name, *hash)).collect();
-                executor.run_part(&mut view, call, (args, &keys, names), reply, &mut self.left)
+                executor.run_part(&mut view, call, (args, &keys, reply), &mut self.left)
             }
         };
         drop(view);
@@ -422,8 +422,7 @@ impl Executor<'_> {
         &self,
         view: &mut View<'k>,
         (row, run): (&Row, OnKeys),
-        (args, keys, names): (Args<'k>, &[Key<'k>], &[(&[u8], Hash)]),
-        reply: &mut Reply,
+        (args, keys, reply): (Args<'k>, &[Key<'k>], &mut Reply),
         left: &mut Left,
     ) -> Result<Done, CannotBeTakenBack> {
         if let Some(attempt) = &self.attempt {
@@ -437,8 +436,8 @@ impl Executor<'_> {
                 return Err(CannotBeTakenBack);
             }
             if row.flags.has(Flags::WRITE) {
-                for (key, (_, hash)) in keys.iter().zip(names) {
-                    attempt.keep(view, key, *hash).map_err(|TooLong| CannotBeTakenBack)?;
+                for key in keys {
+                    attempt.keep(view, key).map_err(|TooLong| CannotBeTakenBack)?;
                 }
             }
         }

@@ -284,8 +284,8 @@ impl<'s> Executor<'s> {
         session.modes.set(Modes::SCRIPT);
         // Commands that would wait do not.
         session.modes.set(Modes::EXECUTING);
-        // A look at the clock costs more than many a script does otherwise, and few ask for the time. One that
-        // is attempted is given that of its first question, at most a millisecond after its beginning.
+        // Few scripts ask for the time, and a look at the clock takes as long as a command. One that is
+        // attempted is given the time of its first question, a millisecond after its beginning at most.
         let is_attempt = self.attempt.is_some();
         self.stopped_us = Some(Cell::new((!is_attempt).then(|| self.server.clock.now_us())));
         self.recorder.open();
