@@ -31,7 +31,7 @@ const fn large(name: &'static str, fill: &'static str, requests: &'static [&'sta
     Edit { name, fill: (fill, 10_000), requests }
 }
 
-const EDITS: [Edit; 20] = [
+const EDITS: [Edit; 21] = [
     small("push+pop-small", "RPUSH k a b c d", &["LPUSH k value:#", "RPOP k"]),
     large("lset-large", "RPUSH k element:#", &["LSET k 5000 other:#"]),
     large(
@@ -56,6 +56,20 @@ const EDITS: [Edit; 20] = [
     small("zadd+zrem-small", "ZADD k 1 a 2 b 3 c", &["ZADD k 2 member", "ZREM k member"]),
     large("zadd+zrem-large", "ZADD k 1 member:#", &["ZADD k 2 member", "ZREM k member"]),
     large("xadd", "XADD k * field value", &["XADD k * field value:#"]),
+    // What `sessions exec-5` sends; a transaction is seven requests.
+    large(
+        "exec-5",
+        "SET session:# value",
+        &[
+            "MULTI",
+            "SET session:# mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm",
+            "GET session:#",
+            "HSET profile:# last login",
+            "SADD seen:# today",
+            "EXPIRE session:# 1800",
+            "EXEC",
+        ],
+    ),
 ];
 
 const DEPTH: u32 = 16;
@@ -86,7 +100,8 @@ impl Edit {
         let mut send = |request: &str, round: u64| {
             let text = request.replace('#', &format!("{:06}", round % self.fill.1.max(1_000)));
             let words: Vec<&[u8]> = text.split(' ').map(str::as_bytes).collect();
-            client.pipe(&words, DEPTH as usize)
+            // Whole rounds are sent together, so a transaction arrives as one.
+            client.pipe(&words, (DEPTH as usize).next_multiple_of(self.requests.len()))
         };
         (0..self.fill.1).try_for_each(|round| send(self.fill.0, round))?;
         for round in 0..requests / self.requests.len() as u64 {
