@@ -93,6 +93,11 @@ impl Flags {
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
+
+    /// Whether any of these is among them.
+    pub const fn has_any(self, others: Flags) -> bool {
+        self.0 & others.0 != 0
+    }
 }
 
 /// ACL categories beyond those that flags imply.

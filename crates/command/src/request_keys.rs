@@ -73,9 +73,15 @@ impl FixedKeys {
     /// enough.
     #[inline]
     pub fn only_key<'a>(self, args: &Args<'a>) -> Option<&'a [u8]> {
+        args.get(self.only(args.len())?)
+    }
+
+    /// Which argument that is, of so many.
+    #[inline]
+    pub fn only(self, args_len: usize) -> Option<usize> {
         match self {
-            FixedKeys::One(index) => args.get(index),
-            FixedKeys::From { first, step } if args.len() == first + step => args.get(first),
+            FixedKeys::One(index) => Some(index),
+            FixedKeys::From { first, step } if args_len == first + step => Some(first),
             FixedKeys::From { .. } | FixedKeys::First(_) | FixedKeys::None | FixedKeys::Many => None,
         }
     }

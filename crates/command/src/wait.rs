@@ -49,6 +49,7 @@ impl Call<'_, '_> {
     }
 
     /// Answers for a command that has found nothing and may not wait.
+    #[inline]
     pub fn give_up_waiting(&mut self) {
         if let Some(wait) = self.wait.take() {
             (wait.nothing)(self.reply);

@@ -174,6 +174,7 @@ impl Reply {
     }
 
     /// Appends replies that were written elsewhere.
+    #[inline]
     pub fn append(&mut self, replies: &[u8]) {
         self.put(replies);
     }

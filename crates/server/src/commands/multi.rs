@@ -26,7 +26,7 @@ const MULTI: ServerCommand = ServerCommand {
         complexity: "O(1)",
         ..ABOUT
     },
-    run: ServerRun::Anywhere(multi),
+    run: ServerRun::Begin,
     ..ROW
 };
 
@@ -87,14 +87,6 @@ const UNWATCH: ServerCommand = ServerCommand {
     run: ServerRun::Anywhere(unwatch),
     ..ROW
 };
-
-fn multi(call: &mut ServerCall<'_>) -> Done {
-    if !call.session.begin_transaction() {
-        return Err(error::multi_in_multi());
-    }
-    call.reply.ok();
-    Ok(())
-}
 
 fn discard(call: &mut ServerCall<'_>) -> Done {
     if !call.session.give_up_transaction(call.server) {

@@ -50,6 +50,8 @@ pub(crate) enum ServerRun {
     Outside(fn(&mut ServerCall<'_>) -> Done),
     /// With the gates of all workers taken: nothing else runs meanwhile.
     Exclusive(fn(&mut ServerCall<'_>) -> Done),
+    /// MULTI: dispatch begins a queue.
+    Begin,
     /// EXEC: dispatch runs what the session has queued, under the locks that this needs.
     Queue,
     /// It runs or compiles a script: on the thread of scripts, with all gates taken.

@@ -46,6 +46,12 @@ impl Modes {
         }
     }
 
+    /// Whether a transaction is open and nothing else is to be asked.
+    #[inline]
+    pub(crate) fn only_queues(self) -> bool {
+        self == Modes::TRANSACTION
+    }
+
     /// Whether the session is in any of these.
     #[inline]
     pub(crate) fn is_any(self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Queue   parts: [Part]   requests in the order in which they came, some in each part
-//! Part    bytes           the arguments of its requests, one behind the other
+//! Part    bytes           its requests as they came, from the first argument of each to its last
 //!         spans           where each argument lies
 //!         requests        each one's command, the hash of its first key, where its spans end
 //! ```
@@ -14,7 +14,7 @@ use base::hash::Hash;
 use command::Flags;
 use resp::{Args, Span};
 
-/// A request begins a new part if the last one would have more bytes of arguments than this with it, or has
+/// A request begins a new part if the last one would have more bytes of requests than this with it, or has
 /// this many requests.
 const PART_BYTES: usize = 32 << 10;
 const PART_REQUESTS: usize = 512;
@@ -25,9 +25,10 @@ const ROOM_BYTES_MAX: usize = 4 << 10;
 pub(crate) struct Queue {
     parts: Vec<Part>,
     len: usize,
-    /// The bytes of all arguments together.
-    arg_bytes: usize,
-    room_bytes: usize,
+    /// The bytes of all requests together.
+    request_bytes: usize,
+    /// What all parts but the last take of memory.
+    full_bytes: usize,
     /// The flags of all commands together.
     flags: Flags,
     /// A request was refused: EXEC will run none, so nothing more is kept.
@@ -49,24 +50,30 @@ struct Packed {
     hash: Option<Hash>,
 }
 
-/// The memory of a short queue that has run, kept for the next queue.
+/// A short queue that has run, kept for its memory.
 #[derive(Default)]
-pub(crate) struct Room(Vec<Part>);
+pub(crate) struct Room(Option<Box<Queue>>);
 
 impl Room {
     /// Keeps the memory of this queue, unless that has several parts or much room.
-    pub(crate) fn keep(&mut self, mut queue: Queue) {
+    pub(crate) fn keep(&mut self, mut queue: Box<Queue>) {
         if let [part] = &mut queue.parts[..]
-            && part.room_bytes() <= ROOM_BYTES_MAX
+            && part.whole_bytes() <= ROOM_BYTES_MAX
         {
             part.clear();
-            self.0 = queue.parts;
+            *queue = Queue { parts: std::mem::take(&mut queue.parts), ..Queue::new() };
+            self.0 = Some(queue);
         }
+    }
+
+    /// An empty queue, with that memory where some is kept.
+    pub(crate) fn take(&mut self) -> Box<Queue> {
+        self.0.take().unwrap_or_else(|| Box::new(Queue::new()))
     }
 
     /// How many bytes of memory are kept.
     pub(crate) fn bytes(&self) -> usize {
-        self.0.iter().map(|part| size_of::<Part>() + part.room_bytes()).sum()
+        self.0.as_ref().map_or(0, |queue| size_of::<Queue>() + queue.room_bytes())
     }
 }
 
@@ -83,7 +90,14 @@ pub(crate) struct Queued<'q> {
 impl Queue {
     /// An empty one, which allocates nothing.
     pub(crate) fn new() -> Queue {
-        Queue { parts: Vec::new(), len: 0, arg_bytes: 0, room_bytes: 0, flags: Flags::NONE, is_broken: false }
+        Queue {
+            parts: Vec::new(),
+            len: 0,
+            request_bytes: 0,
+            full_bytes: 0,
+            flags: Flags::NONE,
+            is_broken: false,
+        }
     }
 
     /// How many requests there are.
@@ -91,14 +105,14 @@ impl Queue {
         self.len
     }
 
-    /// The bytes of all their arguments together.
-    pub(crate) fn arg_bytes(&self) -> usize {
-        self.arg_bytes
+    /// The bytes of all of them together, each from its first argument to its last.
+    pub(crate) fn request_bytes(&self) -> usize {
+        self.request_bytes
     }
 
     /// What it takes of memory.
     pub(crate) fn room_bytes(&self) -> usize {
-        self.room_bytes
+        self.full_bytes + self.parts.last().map_or(0, Part::whole_bytes)
     }
 
     /// Whether any of the commands has all of these flags.
@@ -106,30 +120,19 @@ impl Queue {
         self.flags.has(flags)
     }
 
-    /// Takes the memory that was kept, if the queue has none of its own.
-    pub(crate) fn take(&mut self, room: &mut Room) {
-        if self.parts.is_empty() {
-            self.parts = std::mem::take(&mut room.0);
-            self.room_bytes = self.parts.iter().map(|part| size_of::<Part>() + part.room_bytes()).sum();
-        }
-    }
-
     /// Appends a request to the command with this number and these flags.
     pub(crate) fn push(&mut self, (row, flags): (usize, Flags), hash: Option<Hash>, args: &Args<'_>) {
-        let arg_bytes = args.iter_from(0).map(<[u8]>::len).sum();
+        let bytes = args.framed_bytes_from(0);
         let is_full =
-            |part: &Part| part.bytes.len() + arg_bytes > PART_BYTES || part.requests.len() == PART_REQUESTS;
+            |part: &Part| part.bytes.len() + bytes > PART_BYTES || part.requests.len() == PART_REQUESTS;
         if self.parts.last().is_none_or(is_full) {
+            self.full_bytes = self.room_bytes();
             self.parts.push(Part::default());
-            self.room_bytes += size_of::<Part>();
         }
-        let last = self.parts.len() - 1;
-        let part = &mut self.parts[last];
-        self.room_bytes -= part.room_bytes();
-        part.push(row, hash, args, arg_bytes);
-        self.room_bytes += part.room_bytes();
+        let part = self.parts.last_mut().expect("there is one now");
+        part.push(row, hash, args);
         self.len += 1;
-        self.arg_bytes += arg_bytes;
+        self.request_bytes += bytes;
         self.flags = self.flags.or(flags);
     }
 
@@ -148,12 +151,8 @@ impl Queue {
 }
 
 impl Part {
-    fn push(&mut self, row: usize, hash: Option<Hash>, args: &Args<'_>, arg_bytes: usize) {
-        self.bytes.reserve(arg_bytes);
-        for arg in args.iter_from(0) {
-            self.spans.push(Span { start: self.bytes.len(), len: arg.len() });
-            self.bytes.extend_from_slice(arg);
-        }
+    fn push(&mut self, row: usize, hash: Option<Hash>, args: &Args<'_>) {
+        args.append_to(&mut self.bytes, &mut self.spans);
         self.requests.push(Packed { row: row as u32, spans_end: self.spans.len() as u32, hash });
     }
 
@@ -163,8 +162,10 @@ impl Part {
         self.requests.clear();
     }
 
-    fn room_bytes(&self) -> usize {
-        self.bytes.capacity()
+    /// What it takes of memory, with itself.
+    fn whole_bytes(&self) -> usize {
+        size_of::<Part>()
+            + self.bytes.capacity()
             + self.spans.capacity() * size_of::<Span>()
             + self.requests.capacity() * size_of::<Packed>()
     }
@@ -219,22 +220,20 @@ mod tests {
     fn a_queue_takes_the_room_of_a_short_one_that_has_run_and_nothing_else_of_it() {
         let (mut room, set) = (Room::default(), (7, Flags::WRITE));
         for round in 0..3 {
-            let mut queue = Queue::new();
-            queue.take(&mut room);
-            assert!(
-                (queue.room_bytes() > 0) == (round > 0) && queue.iter().count() == 0 && room.bytes() == 0
-            );
+            let mut queue = room.take();
+            assert!((queue.room_bytes() > 0) == (round > 0) && room.bytes() == 0);
+            assert!(queue.iter().count() == 0 && queue.len() == 0 && queue.request_bytes() == 0);
+            assert!(!queue.has(Flags::WRITE) && !queue.is_broken);
             let key = format!("k{round}");
             with_args(&[b"SET", key.as_bytes(), b"v"], |args| queue.push(set, None, &args));
-            // Only an empty queue takes room.
-            queue.take(&mut Room::default());
+            queue.is_broken = true;
             assert!(queue.iter().map(|queued| queued.args.at(1)).eq([key.as_bytes()]));
-            let counted: usize = queue.parts.iter().map(|part| part.room_bytes() + size_of::<Part>()).sum();
+            let counted: usize = queue.parts.iter().map(Part::whole_bytes).sum();
             assert_eq!(queue.room_bytes(), counted);
             room.keep(queue);
-            assert_eq!(room.bytes(), counted);
+            assert_eq!(room.bytes(), counted + size_of::<Queue>());
         }
-        let mut long = Queue::new();
+        let mut long = Box::new(Queue::new());
         with_args(&[b"SET", b"k", &[b'v'; ROOM_BYTES_MAX]], |args| long.push(set, None, &args));
         let before = room.bytes();
         room.keep(long);
@@ -249,9 +248,9 @@ mod tests {
         for _ in 0..10_000 {
             with_args(&[b"SET", b"k", &value], |args| queue.push(set, None, &args));
         }
-        let counted: usize = queue.parts.iter().map(|part| part.room_bytes() + size_of::<Part>()).sum();
+        let counted: usize = queue.parts.iter().map(Part::whole_bytes).sum();
         assert_eq!(queue.room_bytes(), counted);
-        assert_eq!(queue.arg_bytes(), 10_000 * 1004);
-        assert!(counted < 2 * queue.arg_bytes() + (1 << 20), "{counted}");
+        assert_eq!(queue.request_bytes(), 10_000 * 1004);
+        assert!(counted < 2 * queue.request_bytes() + (1 << 20), "{counted}");
     }
 }

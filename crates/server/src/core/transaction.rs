@@ -21,30 +21,29 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// `counters` are always those of the session's own worker.
 impl Session {
-    /// MULTI. False where a transaction is open already.
-    pub(crate) fn begin_transaction(&mut self) -> bool {
+    /// MULTI. The queue is one that has run before, where there is one. False where a transaction is open
+    /// already.
+    pub(crate) fn begin_transaction(&mut self, room: &mut Room, counters: &Counters) -> bool {
         if self.modes.has(Modes::TRANSACTION) {
             return false;
         }
         self.modes.set(Modes::TRANSACTION);
-        self.queue = Some(Box::new(Queue::new()));
-        self.record.queued.store(0, Relaxed);
+        let queue = self.queue.insert(room.take());
+        self.record.note_queue(queue, counters);
         true
     }
 
-    /// Keeps a request for EXEC. The first one of a queue takes the memory that another queue has left.
+    /// Keeps a request for EXEC.
     pub(crate) fn enqueue(
         &mut self,
         row: (usize, Flags),
         (hash, args): (Option<Hash>, &Args<'_>),
-        room: &mut Room,
         counters: &Counters,
     ) {
         // EXEC will refuse a queue that is broken, or whose watched keys have changed: nothing more is kept
         // for it.
         let is_kept = |queue: &&mut Queue| !queue.is_broken && !self.record.is_watch_broken();
         let Some(queue) = self.queue.as_deref_mut().filter(is_kept) else { return };
-        queue.take(room);
         queue.push(row, hash, args);
         self.record.note_queue(queue, counters);
     }
@@ -117,7 +116,7 @@ impl Session {
 
     /// How many bytes of requests are queued.
     pub(crate) fn queued_bytes(&self) -> usize {
-        self.queue.as_deref().map_or(0, Queue::arg_bytes)
+        self.queue.as_deref().map_or(0, Queue::request_bytes)
     }
 
     /// Whether EXEC would run a command that has this flag.

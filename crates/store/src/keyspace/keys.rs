@@ -18,6 +18,8 @@ use std::ops::Deref;
 
 /// Up to so many keys of one command are kept without an allocation.
 const FEW: usize = 4;
+/// Up to so many words with a bit for each shard are kept without an allocation.
+const FEW_WORDS: usize = 4;
 
 /// One token for each key, in the order in which the keys were given.
 pub struct Keys<'k> {
@@ -106,17 +108,26 @@ impl Keyspace {
         let Some(other) = shards.find(|shard| *shard != first) else {
             return Guards::One(self.shard(first));
         };
-        // A bit for each shard: many keys take no longer than a look at each.
-        let mut wanted = vec![0_u64; self.shards().div_ceil(64)];
+        // A bit for each shard: many keys take no longer than a look at each. As many as there are by default
+        // fit here.
+        let (mut few, mut many) = ([0_u64; FEW_WORDS], Vec::new());
+        let words = self.shards().div_ceil(64);
+        let wanted = match words {
+            0..=FEW_WORDS => &mut few[..words],
+            _ => {
+                many.resize(words, 0);
+                &mut many[..]
+            }
+        };
         for shard in [first, other].into_iter().chain(shards) {
             wanted[shard / 64] |= 1 << (shard % 64);
         }
         let count = wanted.iter().map(|word| word.count_ones()).sum::<u32>();
         let mut guards = Vec::with_capacity(count as usize);
-        for (at, mut word) in wanted.into_iter().enumerate() {
-            while word != 0 {
+        for (at, word) in wanted.iter_mut().enumerate() {
+            while *word != 0 {
                 guards.push(self.shard(64 * at + word.trailing_zeros() as usize));
-                word &= word - 1;
+                *word &= *word - 1;
             }
         }
         Guards::Many(guards)

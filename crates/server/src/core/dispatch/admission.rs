@@ -19,6 +19,11 @@ use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Commands with one of these flags are looked at before they are queued for EXEC, also where nothing else is
+/// to be asked.
+pub(super) const NOT_SIMPLY_QUEUED: Flags =
+    Flags::NEVER_QUEUED.or(Flags::NO_MULTI).or(Flags::LOOKS_INSIDE).or(Flags::LOADS_CODE);
+
 impl<'s> Executor<'s> {
     /// The worker's copy of the users, which may be older than those in force.
     pub(crate) fn users(&self) -> &Users {
@@ -142,11 +147,18 @@ impl<'s> Executor<'s> {
     }
 
     /// Keeps a request for EXEC. A client may queue as much as may be kept of requests that have not run.
-    fn enqueue(&mut self, session: &mut Session, row: &Row, request: &Request<'s, '_>, reply: &mut Reply) {
+    #[inline(never)]
+    pub(super) fn enqueue(
+        &mut self,
+        session: &mut Session,
+        row: &Row,
+        request: &Request<'s, '_>,
+        reply: &mut Reply,
+    ) {
         session.record.last_row.store(row.number as u32, Relaxed);
         let request = (request.hash, &request.args);
-        session.enqueue((row.number, row.flags), request, &mut self.queue_room, self.counters);
-        reply.simple("QUEUED");
+        session.enqueue((row.number, row.flags), request, self.counters);
+        reply.append(b"+QUEUED\r\n");
         if session.queued_bytes() as u64 > self.query_buffer_bytes_max(session) {
             session.after = After::Overflow;
         }

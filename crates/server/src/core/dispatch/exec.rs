@@ -81,6 +81,15 @@ impl Plan {
 }
 
 impl<'s> Executor<'s> {
+    /// MULTI: requests are queued from here on, in the memory of a short queue that has run before.
+    pub(super) fn multi(&mut self, session: &mut Session, reply: &mut Reply) -> Done {
+        if !session.begin_transaction(&mut self.queue_room, self.counters) {
+            return Err(error::multi_in_multi());
+        }
+        reply.ok();
+        Ok(())
+    }
+
     /// EXEC: runs what the session has queued.
     pub(super) fn exec(&mut self, session: &mut Session, reply: &mut Reply) -> Done {
         let Some(queue) = session.take_queue() else { return Err(error::exec_without_multi()) };
@@ -90,7 +99,7 @@ impl<'s> Executor<'s> {
         };
         session.record.forget_queue(self.counters);
         session.unwatch(self.server);
-        self.queue_room.keep(*queue);
+        self.queue_room.keep(queue);
         done
     }
 
@@ -99,10 +108,13 @@ impl<'s> Executor<'s> {
     fn run_as_one(&mut self, session: &mut Session, queue: &Queue, reply: &mut Reply) -> Done {
         let (mark, request_bytes) = (self.mark, self.request_bytes);
         // What has come with EXEC was asked for when it was queued.
-        let is_late = request_bytes <= queue.arg_bytes();
-        // What was queued has come in earlier turns, and may be of interest to the log of large requests.
-        self.request_bytes = request_bytes.max(queue.room_bytes());
-        self.bound();
+        let is_late = request_bytes <= queue.request_bytes();
+        // What was queued in earlier turns may be of interest to the log of large requests.
+        let is_larger = queue.request_bytes() > request_bytes;
+        if is_larger {
+            self.request_bytes = queue.request_bytes();
+            self.bound();
+        }
         session.modes.set(Modes::EXECUTING);
         let mut plan = std::mem::take(&mut self.plan);
         let done = match self.plan(&mut plan, queue) {
@@ -121,8 +133,10 @@ impl<'s> Executor<'s> {
         };
         self.plan = plan;
         session.modes.clear(Modes::EXECUTING);
-        self.request_bytes = request_bytes;
-        self.bound();
+        if is_larger {
+            self.request_bytes = request_bytes;
+            self.bound();
+        }
         // EXEC took as long as all its requests together, each of which has been counted by itself too.
         self.mark = mark;
         self.has_muted = done.is_ok() && !session.reply_mode.answers();
@@ -145,6 +159,9 @@ impl<'s> Executor<'s> {
     }
 
     fn plan_keys(&mut self, plan: &mut Plan, row: &Row, Queued { hash, args, .. }: &Queued<'_>) {
+        if let (Some(at), Some(hash)) = (row.fixed_keys.only(args.len()), *hash) {
+            return plan.keys.push((at as u32, hash));
+        }
         row.extract_keys(args, &mut self.positions);
         let mut known = hash.filter(|_| row.first_key() == self.positions.first().map(|p| *p as usize));
         let hash_of = |position: u32| self.server.keyspace.hash(args.at(position as usize));
@@ -187,10 +204,14 @@ impl<'s> Executor<'s> {
                     this.run_on_server(session, run, args, reply)
                 }
                 Handler::Data(run) => {
+                    let (mine, db) = (mine.unwrap_or_default(), session.db);
+                    if let [(at, hash)] = mine {
+                        let key = view.key(db, args.at(*at as usize), *hash);
+                        return this.run_in(&mut view, row, run, (args, &[key], reply), &mut left);
+                    }
                     tokens.clear();
-                    let mine = mine.unwrap_or_default().iter();
-                    let db = session.db;
-                    tokens.extend(mine.map(|(at, hash)| view.key(db, args.at(*at as usize), *hash)));
+                    let key = |(at, hash): &(u32, Hash)| view.key(db, args.at(*at as usize), *hash);
+                    tokens.extend(mine.iter().map(key));
                     this.run_in(&mut view, row, run, (args, &tokens, reply), &mut left)
                 }
             });
@@ -299,10 +320,16 @@ impl<'s> Executor<'s> {
 impl Executor<'_> {
     /// The rules of the user may have changed since a request was queued, by another client or by what ran
     /// before it.
+    #[inline(always)]
     fn still_permits(&self, session: &Session, row: &Row, args: &Args<'_>) -> Done {
-        if !session.modes.has(Modes::RESTRICTED) {
-            return Ok(());
+        match session.modes.has(Modes::RESTRICTED) {
+            true => self.look_at_rules(session, row, args),
+            false => Ok(()),
         }
+    }
+
+    #[cold]
+    fn look_at_rules(&self, session: &Session, row: &Row, args: &Args<'_>) -> Done {
         if let Err(denied) = permission::check(&session.user, row, args) {
             let by = (&*session.record, permission::context(session));
             permission::note(self.server, by, row, (&session.user, denied), args);

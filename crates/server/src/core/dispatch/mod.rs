@@ -493,11 +493,19 @@ impl<'s> Executor<'s> {
                 return None;
             }
         };
-        if session.modes.is_any()
-            && let Err(hindrance) = self.look_at_modes(session, row, request)
-        {
-            self.hinder(session, row, hindrance, (request, reply));
-            return None;
+        if session.modes.is_any() {
+            cold_path();
+            if session.modes.only_queues()
+                && !self.is_guarded
+                && !row.flags.has_any(admission::NOT_SIMPLY_QUEUED)
+            {
+                self.enqueue(session, row, request, reply);
+                return None;
+            }
+            if let Err(hindrance) = self.look_at_modes(session, row, request) {
+                self.hinder(session, row, hindrance, (request, reply));
+                return None;
+            }
         }
         if self.is_guarded
             && let Err(hindrance) = self.guard(session, row, request)
@@ -709,6 +717,7 @@ impl<'s> Executor<'s> {
                 self.run_long_on_all(session, row, (Scope::Exclusive, &ways.all), (args, reply))
             }
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_long(session, row, &ways.keys, request, reply),
+            Run::Server(ServerRun::Begin) => self.multi(session, reply),
             Run::Server(ServerRun::Queue) if session.has_queued(Flags::RUNS_SCRIPT) && !self.runs_scripts => {
                 self.exec_with_scripts(session, reply)
             }
