@@ -39,6 +39,7 @@ use std::hint::cold_path;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// Events taken from the kernel at once; what does not fit comes with the next poll.
 const EVENTS_MAX: usize = 512;
@@ -564,6 +565,14 @@ impl Engine for Epoll {
 
     fn in_turn_bytes(&self) -> usize {
         self.in_turn.bytes()
+    }
+
+    fn spare_bytes(&self) -> Arc<AtomicUsize> {
+        self.pool.bytes()
+    }
+
+    fn free_spare(&mut self) {
+        self.pool.shrink();
     }
 
     fn try_now(&mut self, id: ConnId) {

@@ -22,6 +22,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use listener::Listener;
@@ -190,6 +191,10 @@ pub trait Engine: Send {
     fn send_in_turn(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize;
     /// Bytes of all connections that wait for their turn.
     fn in_turn_bytes(&self) -> usize;
+    /// Bytes of memory that the engine keeps for what is sent next. Any thread may read them.
+    fn spare_bytes(&self) -> Arc<AtomicUsize>;
+    /// Frees what of that was not needed since this was called last.
+    fn free_spare(&mut self);
     /// Hands what waits for this connection's turn to the kernel now, as far as it is taken at once.
     fn try_now(&mut self, id: ConnId);
     /// Bytes queued and not yet taken by the kernel, with those that the next `poll` will try for the first

@@ -4,11 +4,13 @@
 //! taken over, never copied, unless it is small and others wait before it: many small replies to a client
 //! that does not read are gathered in few buffers. The first lies in the queue itself: nearly always it is
 //! the only one, and then no memory but the connection's own is touched. `Pool` keeps emptied buffers for the
-//! next sender.
+//! next sender, as long as they are needed.
 use crate::socket;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Data up to this size is copied behind what waits already.
 const COPY_BYTES_MAX: usize = 4 << 10;
@@ -144,25 +146,44 @@ fn gathering(data: &mut Vec<u8>) -> Vec<u8> {
 #[derive(Default)]
 pub(crate) struct Pool {
     kept: Vec<Vec<u8>>,
-    kept_bytes: usize,
+    /// The room of all of them. Only the pool's owner writes it, by a load and a store.
+    kept_bytes: Arc<AtomicUsize>,
+    /// The least that there were since [`Pool::shrink`]: so many at the bottom were not needed.
+    least: usize,
 }
 
 impl Pool {
     /// An empty buffer, with the room of one that was used before if there is one.
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        let buffer = self.kept.pop().unwrap_or_default();
-        self.kept_bytes -= buffer.capacity();
+        let Some(buffer) = self.kept.pop() else { return Vec::new() };
+        self.least = self.least.min(self.kept.len());
+        self.kept_bytes.store(self.kept_bytes.load(Relaxed) - buffer.capacity(), Relaxed);
         buffer
     }
 
     /// Keeps a buffer for the next sender, or frees it where it or the pool is too large.
     pub(crate) fn put(&mut self, mut buffer: Vec<u8>) {
-        let room = buffer.capacity();
-        if room != 0 && room <= KEPT_CAPACITY_MAX && self.kept_bytes + room <= POOL_BYTES_MAX {
+        let (room, kept_bytes) = (buffer.capacity(), self.kept_bytes.load(Relaxed));
+        if room != 0 && room <= KEPT_CAPACITY_MAX && kept_bytes + room <= POOL_BYTES_MAX {
             buffer.clear();
-            self.kept_bytes += room;
+            self.kept_bytes.store(kept_bytes + room, Relaxed);
             self.kept.push(buffer);
         }
+    }
+
+    /// Frees the buffers that nobody has needed since this was called last.
+    pub(crate) fn shrink(&mut self) {
+        let freed_bytes: usize = self.kept.drain(..self.least).map(|buffer| buffer.capacity()).sum();
+        self.kept_bytes.store(self.kept_bytes.load(Relaxed) - freed_bytes, Relaxed);
+        self.least = self.kept.len();
+        if self.kept.is_empty() {
+            self.kept = Vec::new();
+        }
+    }
+
+    /// How many bytes of memory its buffers have, for any thread to read.
+    pub(crate) fn bytes(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.kept_bytes)
     }
 }
 
@@ -222,6 +243,26 @@ mod tests {
         for _ in 0..100 {
             pool.put(Vec::with_capacity(KEPT_CAPACITY_MAX));
         }
-        assert!(pool.kept_bytes <= POOL_BYTES_MAX);
+        assert!(pool.bytes().load(Relaxed) <= POOL_BYTES_MAX);
+    }
+
+    #[test]
+    fn the_pool_frees_what_was_not_needed_for_a_while_and_keeps_what_was() {
+        let mut pool = Pool::default();
+        let bytes = pool.bytes();
+        let refill = |pool: &mut Pool, count: usize| {
+            let taken: Vec<_> = (0..count).map(|_| pool.take()).collect();
+            taken.into_iter().for_each(|buffer| pool.put(buffer));
+        };
+        (0..10).for_each(|_| pool.put(Vec::with_capacity(1000)));
+        pool.shrink();
+        assert_eq!(bytes.load(Relaxed), 10_000, "they have just come");
+        refill(&mut pool, 4);
+        refill(&mut pool, 3);
+        pool.shrink();
+        assert_eq!((pool.kept.len(), bytes.load(Relaxed)), (4, 4000), "four were needed at once");
+        pool.shrink();
+        assert_eq!(bytes.load(Relaxed), 0, "none was");
+        assert_eq!((pool.take().capacity(), pool.kept.capacity()), (0, 0));
     }
 }

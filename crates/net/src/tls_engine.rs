@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 use std::hint::cold_path;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// Received at once of a connection in handshake.
 const HANDSHAKE_RECEIVE_BYTES: usize = 16 << 10;
@@ -563,6 +564,14 @@ impl<E: Engine> Engine for TlsEngine<E> {
 
     fn in_turn_bytes(&self) -> usize {
         self.inner.in_turn_bytes()
+    }
+
+    fn spare_bytes(&self) -> Arc<AtomicUsize> {
+        self.inner.spare_bytes()
+    }
+
+    fn free_spare(&mut self) {
+        self.inner.free_spare();
     }
 
     fn keep_back(&mut self, id: ConnId) {

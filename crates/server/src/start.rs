@@ -352,7 +352,8 @@ fn share(
         this: Weak::clone(this),
         append: Arc::new(AppendOnly::new(mailboxes.len(), &config.append)),
         persistence: Persistence::new(clock.now()),
-        counters: AllCounters::new(mailboxes.executors(), registry.count()),
+        counters: AllCounters::new(mailboxes.executors(), registry.count())
+            .with_spare(engines.iter().map(|engine| engine.spare_bytes())),
         gates: Gates::new(mailboxes.executors()),
         started: clock.moment(Moment::NONE),
         listening,

@@ -42,6 +42,7 @@ use ring::Ring;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use token::Token;
 
@@ -629,6 +630,14 @@ impl Engine for Uring {
 
     fn in_turn_bytes(&self) -> usize {
         self.in_turn.bytes()
+    }
+
+    fn spare_bytes(&self) -> Arc<AtomicUsize> {
+        self.pool.bytes()
+    }
+
+    fn free_spare(&mut self) {
+        self.pool.shrink();
     }
 
     fn try_now(&mut self, id: ConnId) {

@@ -6,8 +6,8 @@
 use crate::state::histogram::{Histogram, Latencies};
 use net::{Meter, Scale};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A counter with one writer. It wraps around, so it goes down when a negative number is added, in two's
 /// complement.
@@ -100,6 +100,8 @@ pub(crate) struct Counters {
     pub(crate) output_peak: AtomicU64,
     /// Memory into which batches are received, parsed and answered.
     pub(crate) batch_bytes: AtomicU64,
+    /// Memory that the worker's engine keeps for what is sent next.
+    pub(crate) spare_bytes: Arc<AtomicUsize>,
     /// Memory of the interpreter of scripts.
     pub(crate) interpreter_bytes: AtomicU64,
     /// The client whose turn it is or was last, for a crash report; noted once a turn.
@@ -135,6 +137,7 @@ impl Counters {
             input_peak: AtomicU64::new(0),
             output_peak: AtomicU64::new(0),
             batch_bytes: AtomicU64::new(0),
+            spare_bytes: Arc::default(),
             interpreter_bytes: AtomicU64::new(0),
             serving: AtomicU64::new(0),
             reads: Count::default(),
@@ -184,6 +187,12 @@ impl AllCounters {
     /// For so many threads that run commands, and so many commands.
     pub(crate) fn new(executors: usize, rows: usize) -> AllCounters {
         AllCounters((0..executors).map(|_| Counters::new(rows)).collect())
+    }
+
+    /// The same; what each worker's engine keeps for what is sent next is found there.
+    pub(crate) fn with_spare(mut self, spare: impl Iterator<Item = Arc<AtomicUsize>>) -> AllCounters {
+        self.0.iter_mut().zip(spare).for_each(|(counters, bytes)| counters.spare_bytes = bytes);
+        self
     }
 
     /// What all workers have counted of the command with this `Row::number`.
@@ -242,7 +251,11 @@ impl AllCounters {
 
     /// Memory in buffers of clients and of event loops, which `maxmemory` does not count.
     pub(crate) fn buffer_bytes(&self) -> u64 {
-        self.0.iter().map(|w| w.client_bytes.load().wrapping_add(w.batch_bytes.load(Relaxed))).sum()
+        let bytes_of = |counters: &Counters| {
+            let loops = counters.batch_bytes.load(Relaxed) + counters.spare_bytes.load(Relaxed) as u64;
+            counters.client_bytes.load().wrapping_add(loops)
+        };
+        self.0.iter().map(bytes_of).sum()
     }
 
     /// Error replies by code, for INFO errorstats; the sum of the counts is total_error_replies.

@@ -2,8 +2,8 @@
 //! shows.
 //!
 //! A worker that has nothing to do sleeps. Only the first always wakes ten times a second, for the rates and
-//! for memory; the others tick while they have clients to watch or, with `timeout`, any clients, and once
-//! after they have been busy, to give back what their batches took.
+//! for memory; the others tick while they have clients to watch or, with `timeout`, any clients, and once or
+//! twice after they have been busy, to give back what their batches took and their engines keep to send from.
 //!
 //! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a
 //! time holds the watch for it ([`ExpiryWatch`](crate::state::expiry_watch::ExpiryWatch)): the first to see
@@ -65,7 +65,8 @@ impl Worker<'_> {
     /// Whether this worker has anything to do ten times a second.
     fn ticks(&self) -> bool {
         let is_timing = self.executor.config().timeout_s > 0 && !self.table.is_empty();
-        let has_room = self.executor.counters().batch_bytes.load(Relaxed) > 0;
+        let counters = self.executor.counters();
+        let has_room = counters.batch_bytes.load(Relaxed) > 0 || counters.spare_bytes.load(Relaxed) > 0;
         self.index == 0 || is_timing || has_room || !self.cron.watched.is_empty()
     }
 
@@ -102,6 +103,7 @@ impl Worker<'_> {
             self.server.background.defrag(&self.executor.config().defrag);
         }
         self.give_room_back();
+        self.engine.free_spare();
         self.look_at_watched();
         self.close_idle(now, elapsed_ms);
     }

@@ -1,6 +1,6 @@
 //! `maxmemory-clients`: who is closed when clients take too much together; and what INFO says of their
 //! buffers.
-use crate::client::{Client, bulk, config, request, start, start_at_noon};
+use crate::client::{Client, bulk, config, engines, request, start, start_at_noon};
 use server::{Config, MemoryShare, Running};
 use std::time::Duration;
 
@@ -128,4 +128,33 @@ fn names_that_a_client_gives_itself_count_and_are_given_back() {
     let _ = greedy.rest();
     a.wait_for_info("connected_clients", "2");
     assert_eq!(a.info("evicted_clients"), "1");
+}
+
+/// A message to many leaves buffers for the next one. They are not data, and go when there is none.
+#[test]
+fn buffers_to_send_from_count_as_buffers_and_are_given_back() {
+    const LISTENERS: usize = 40;
+    const BYTES: i64 = 10_000;
+    for io_engine in engines() {
+        let (server, time) = start_at_noon(Config { worker_threads: 1, io_engine, ..config() });
+        let mut asks = Client::connect(&server);
+        let mut listeners: Vec<Client> = (0..LISTENERS).map(|_| Client::connect(&server)).collect();
+        listeners.iter_mut().for_each(|client| drop(client.raw("SUBSCRIBE c")));
+        let text = "x".repeat(BYTES as usize);
+        let mut buffers = || -> i64 { asks.info("mem_not_counted_for_evict").parse().unwrap() };
+        let before = buffers();
+        let mut publisher = Client::connect(&server);
+        publisher.check(&format!("PUBLISH c {text}"), &format!(":{LISTENERS}\r\n"));
+        let message = format!("*3\r\n{}{}{}", bulk("message"), bulk("c"), bulk(&text));
+        listeners.iter_mut().for_each(|client| client.expect(&message));
+        let (after, all) = (buffers(), LISTENERS as i64 * BYTES);
+        assert!(after - before > all / 2, "{io_engine:?}: {before}, then {after}");
+        // Those that were needed since the tick before the last one stay.
+        for _ in 0..3 {
+            time.advance(Duration::from_millis(100));
+            publisher.check("PING", "+PONG\r\n");
+        }
+        let idle = buffers();
+        assert!(idle - before < all / 4, "{io_engine:?}: {before}, then {after}, then {idle}");
+    }
 }
