@@ -143,6 +143,12 @@ impl Running {
         self.server.lending.hold(is_held);
     }
 
+    /// From here on requests that would add to what workers have to deliver wait, as if there were too much of
+    /// that already, or no longer: for tests.
+    pub fn congest(&self, is_congested: bool) {
+        self.server.mailboxes.pretend_congested(is_congested);
+    }
+
     /// How many requests wait for a thread that they are to run on.
     pub fn waiting_lent(&self) -> usize {
         self.server.lending.waiting()

@@ -218,6 +218,14 @@ impl Mailboxes {
         self.congested.load(Ordering::Relaxed) > 0
     }
 
+    /// Counts one more mailbox, or one less, as congested: for tests.
+    pub(crate) fn pretend_congested(&self, is_congested: bool) {
+        match is_congested {
+            true => self.congested.fetch_add(1, Ordering::Relaxed),
+            false => self.congested.fetch_sub(1, Ordering::Relaxed),
+        };
+    }
+
     /// Wakes the workers to whom something was posted, whoever did; each calls this after its batch. Its own
     /// mailbox a worker looks into anyway before it sleeps.
     #[inline]

@@ -79,6 +79,20 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Whether something has come that was not read yet.
+    pub(crate) fn has_received(&self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let found = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        match found {
+            Ok(_) => true,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 impl<S: Stream> Client<S> {
     pub(crate) fn over(stream: S) -> Client<S> {
         Client { stream }

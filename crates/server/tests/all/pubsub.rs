@@ -390,6 +390,47 @@ fn publishers_that_are_held_back_go_on_and_others_are_served_meanwhile() {
     }
 }
 
+/// What has to wait while a worker has too much to deliver, and what must not: after these requests of another
+/// client and of the one that is looked at, its last one.
+#[test]
+fn what_adds_to_much_that_is_to_be_delivered_waits_until_it_is_and_all_else_goes_on() {
+    let tracking = &["HELLO 3", "CLIENT TRACKING ON"][..];
+    let events = &["CONFIG SET notify-keyspace-events KEA"][..];
+    let monitor = &["MONITOR"][..];
+    let queued = |own: &'static [&'static str; 2]| &own[..];
+    let cases: [(&[&str], &[&str], &str, bool); 16] = [
+        (&[], &[], "PUBLISH c x", true),
+        (&[], &[], "SPUBLISH c x", true),
+        (&[], &[], "SUBSCRIBE c", false),
+        (&[], &[], "EXISTS k", false),
+        (&[], &[], "SET k v", false),
+        (&[], queued(&["MULTI", "PUBLISH c x"]), "EXEC", true),
+        (&[], queued(&["MULTI", "SET k v"]), "EXEC", false),
+        (events, &[], "SET k v", true),
+        (events, &[], "EXISTS k", false),
+        (events, queued(&["MULTI", "DEL k"]), "EXEC", true),
+        (events, queued(&["MULTI", "EXISTS k"]), "EXEC", false),
+        (tracking, &[], "SET k v", true),
+        (tracking, &[], "EXISTS k", false),
+        (monitor, &[], "EXISTS k", true),
+        (monitor, queued(&["MULTI", "EXISTS k"]), "EXEC", true),
+        (monitor, &[], "CONFIG GET port", false),
+    ];
+    for (before, own, line, waits) in cases {
+        // One worker: what a client has sent before another one's request has been looked at before that.
+        let server = start(Config { worker_threads: 1, ..config() });
+        let [mut other, mut asked, mut client] = [(); 3].map(|()| Client::connect(&server));
+        before.iter().for_each(|line| drop(other.raw(line)));
+        own.iter().for_each(|line| drop(client.raw(line)));
+        server.congest(true);
+        client.send(&request(&line.split(' ').collect::<Vec<_>>()));
+        (0..10).for_each(|_| drop(asked.raw("CONFIG GET save")));
+        assert_eq!(client.has_received(), !waits, "{line} after {before:?} and {own:?}");
+        server.congest(false);
+        assert!(!client.raw_reply().starts_with('-'), "{line} after {before:?} and {own:?}");
+    }
+}
+
 #[test]
 fn a_message_reaches_those_who_are_killed_behind_it() {
     for io_engine in engines() {
