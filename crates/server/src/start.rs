@@ -143,8 +143,8 @@ impl Running {
         self.server.lending.hold(is_held);
     }
 
-    /// From here on requests that would add to what workers have to deliver wait, as if there were too much of
-    /// that already, or no longer: for tests.
+    /// From here on requests that would add to what workers have to deliver wait, as if there were too much
+    /// of that already, or no longer: for tests.
     pub fn congest(&self, is_congested: bool) {
         self.server.mailboxes.pretend_congested(is_congested);
     }

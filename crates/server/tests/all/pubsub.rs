@@ -390,8 +390,8 @@ fn publishers_that_are_held_back_go_on_and_others_are_served_meanwhile() {
     }
 }
 
-/// What has to wait while a worker has too much to deliver, and what must not: after these requests of another
-/// client and of the one that is looked at, its last one.
+/// What has to wait while a worker has too much to deliver, and what must not: after these requests of
+/// another client and of the one that is looked at, its last one.
 #[test]
 fn what_adds_to_much_that_is_to_be_delivered_waits_until_it_is_and_all_else_goes_on() {
     let tracking = &["HELLO 3", "CLIENT TRACKING ON"][..];
