@@ -85,6 +85,20 @@ pub(crate) struct CpuReading {
 }
 
 impl CpuReading {
+    /// All of it.
+    pub(crate) fn us(self) -> f64 {
+        self.us
+    }
+
+    /// With what was counted between two readings added to it.
+    pub(crate) fn with(self, before: CpuReading, after: CpuReading) -> CpuReading {
+        CpuReading {
+            us: self.us + after.us - before.us,
+            user_ticks: self.user_ticks + after.user_ticks - before.user_ticks,
+            system_ticks: self.system_ticks + after.system_ticks - before.system_ticks,
+        }
+    }
+
     /// The time is exact; in what is shorter than some ticks, its division is a guess.
     pub(crate) fn since(self, before: CpuReading) -> Cpu {
         let (us, user) = (self.us - before.us, self.user_ticks - before.user_ticks);

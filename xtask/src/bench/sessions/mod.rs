@@ -2,7 +2,8 @@
 //! stream, PUBLISH where a thousand patterns are subscribed to of which one matches, transactions of five
 //! commands, and elements handed over to clients that wait for them. Also how long others wait while messages
 //! go to thousands (`waits`). The servers take turns, and a turn ends when everything has arrived; what
-//! counts is the median over the turns, and the median of the ratios within rounds.
+//! counts is the median over the turns, and the median of the ratios within rounds. How much of it is the
+//! kernel's is known of all turns together only.
 mod audience;
 mod hand_over;
 mod publish;
@@ -11,7 +12,7 @@ mod waits;
 
 use super::Options;
 use super::anysize::median;
-use super::server::Server;
+use super::server::{CpuReading, Server};
 use std::io::{self, Read};
 use std::net::TcpStream;
 
@@ -65,23 +66,31 @@ fn compare(servers: &[Server], case: &Case, depth: usize, rounds: usize) -> Resu
     let talks: Result<Vec<_>, String> = servers.iter().map(|server| (case.connect)(server.port)).collect();
     let mut talks = talks?;
     let mut times_us = vec![Vec::new(); servers.len()];
+    let mut sums = vec![CpuReading::default(); servers.len()];
     for round in 0..=rounds {
         for at in 0..servers.len() {
             // The servers take turns in being first.
             let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
-            let before = servers[at].cpu_us();
+            let before = servers[at].cpu();
             let count = talks[at].take_turn(case.count, depth)?;
+            let after = servers[at].cpu();
             // The first round only warms the caches.
             if round > 0 {
-                times_us[at].push((servers[at].cpu_us() - before) / count as f64);
+                times_us[at].push((after.us() - before.us()) / count as f64);
+                sums[at] = sums[at].with(before, after);
             }
         }
     }
-    for (server, theirs) in servers.iter().zip(&times_us) {
+    for ((server, theirs), sum) in servers.iter().zip(&times_us).zip(sums) {
         let mut ratios: Vec<f64> = times_us[0].iter().zip(theirs).map(|(ours, them)| ours / them).collect();
         let (time_us, ratio) = (median(&mut theirs.clone()), median(&mut ratios));
         let (Case { name, unit, .. }, server) = (case, &server.name);
-        println!("{name:17} P={depth:<3} {server:12} {time_us:9.2} us a {unit}; sardine/it {ratio:.2}");
+        let all = sum.since(CpuReading::default());
+        let kernel = 100.0 * all.system_us / (all.user_us + all.system_us);
+        println!(
+            "{name:17} P={depth:<3} {server:12} {time_us:9.2} us a {unit}, {kernel:2.0}% the kernel's; \
+             sardine/it {ratio:.2}"
+        );
     }
     Ok(())
 }
