@@ -72,3 +72,23 @@ fn a_monitor_that_leaves_is_forgotten() {
     other.wait_for_info("connected_clients", "1");
     other.check("SET k v", "+OK\r\n");
 }
+
+/// A transaction with a script runs on the thread of scripts, one without on its worker.
+#[test]
+fn exec_is_shown_behind_what_it_has_run_wherever_that_was() {
+    let server = start(config());
+    let [mut monitor, mut client] = [(); 2].map(|()| Client::connect(&server));
+    monitor.check("MONITOR", "+OK\r\n");
+    let plain = ("GET k", "$-1\r\n", "0 \"GET\" \"k\"");
+    let script = ("EVAL return(1) 0", ":1\r\n", "0 \"EVAL\" \"return(1)\" \"0\"");
+    for (count, (request, reply, shown)) in [plain, script].into_iter().enumerate() {
+        client.check("MULTI", "+OK\r\n");
+        client.check("INCR n", "+QUEUED\r\n");
+        client.check(request, "+QUEUED\r\n");
+        client.send(b"EXEC\r\n");
+        client.expect(&format!("*2\r\n:{}\r\n{reply}", count + 1));
+        for expected in ["0 \"MULTI\"", "0 \"INCR\" \"n\"", shown, "0 \"EXEC\""] {
+            assert_eq!(line(&mut monitor), expected);
+        }
+    }
+}

@@ -595,7 +595,9 @@ impl<'s> Executor<'s> {
             session.after = After::Yield;
         }
         self.forget_caching(session, Some(row));
-        if self.ticks_max == 0 && self.server.monitors.is_any() {
+        // An EXEC that is to run on the thread of scripts is shown there, behind what it has run.
+        let is_to_run = session.after == After::Elsewhere && matches!(row.run, Run::Server(ServerRun::Queue));
+        if self.ticks_max == 0 && self.server.monitors.is_any() && !is_to_run {
             self.feed.add(row, &call.1, session, self.server.clock.now_us());
         }
         if is_whole {

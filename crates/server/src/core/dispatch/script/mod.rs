@@ -28,12 +28,12 @@ pub(super) mod interpreter;
 
 use super::exec::Left;
 use super::{Executor, Request};
-use crate::core::call::{Access, Scripting};
+use crate::core::call::{Access, Scripting, ServerRun};
 use crate::core::error;
 use crate::core::lent::{Errand, Task};
 use crate::core::memory_limit::Room;
 use crate::core::modes::Modes;
-use crate::core::registry::Row;
+use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session};
 use crate::core::waiters::Ready;
 use crate::state::persistence::{NOTHING, UNSAVED, UNWRITTEN};
@@ -112,6 +112,9 @@ impl<'s> Executor<'s> {
         let row = self.server.registry.row(session.record.last_row.load(Relaxed) as usize);
         let request = Request { row: Some(row), hash: None, args };
         let done = self.run(session, row, &request, reply);
+        if matches!(row.run, Run::Server(ServerRun::Queue)) && self.server.monitors.is_any() {
+            self.feed.add(row, &args, session, self.server.clock.now_us());
+        }
         self.note_records(session);
         self.end();
         // Under `appendfsync always` its reply waits until the disk has what it has changed.
