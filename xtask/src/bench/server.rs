@@ -146,7 +146,9 @@ impl Server {
             if let Ok(Some(status)) = server.process.try_wait() {
                 return Err(format!("bench: {} ended at once: {status}", server.name));
             }
-            if Client::connect(port).is_ok() {
+            // Until its data is loaded a server answers with an error.
+            let mut client = Client::connect(port).ok();
+            if client.as_mut().is_some_and(|client| client.call(&[b"PING"]).is_ok()) {
                 return Ok(server);
             }
             std::thread::sleep(Duration::from_millis(50));
