@@ -83,7 +83,7 @@ impl Plan {
 impl<'s> Executor<'s> {
     /// MULTI: requests are queued from here on, in the memory of a short queue that has run before.
     pub(super) fn multi(&mut self, session: &mut Session, reply: &mut Reply) -> Done {
-        if !session.begin_transaction(&mut self.queue_room, self.counters) {
+        if !session.begin_transaction(&mut self.queue_room) {
             return Err(error::multi_in_multi());
         }
         reply.ok();
