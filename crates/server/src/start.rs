@@ -253,7 +253,10 @@ pub fn start_when(
         share(config, clock, log, (Listening::new(listeners), TlsInForce::new(tls)), engines, background)?;
     server.notify_of(published(server.config().notify));
     restless::serve(&server);
-    let thread = background::start(jobs, &server).map_err(|e| cannot("start the freeing thread", &e))?;
+    let logged = |e: &StartError| server.log.warning(&e.0);
+    let thread = background::start(jobs, &server)
+        .map_err(|e| cannot("start the freeing thread", &e))
+        .inspect_err(logged)?;
     crate::service::crash::note_server(&server);
     is_bound(&server.log);
     server.log.notice("Server initialized");
@@ -270,10 +273,12 @@ pub fn start_when(
     server.persistence.refuse(LOADING, true);
     for (index, mut engine) in engines.into_iter().enumerate() {
         for listener in &listeners {
-            engine.listen(Arc::clone(listener)).map_err(|e| cannot("listen", &e))?;
+            engine.listen(Arc::clone(listener)).map_err(|e| cannot("listen", &e)).inspect_err(logged)?;
         }
         running.workers.push(
-            spawn((&server, &running.scripts), index, engine).map_err(|e| cannot("start a worker", &e))?,
+            spawn((&server, &running.scripts), index, engine)
+                .map_err(|e| cannot("start a worker", &e))
+                .inspect_err(logged)?,
         );
     }
     if let Some(seed) = restless::seed_of_environment(&server) {
@@ -339,14 +344,17 @@ fn share(
     opened: Vec<Opened>,
     background: Background,
 ) -> Result<(Arc<Server>, Engines), StartError> {
-    let random = random_bytes().map_err(|e| cannot("read the system's randomness", &e))?;
+    let logged = |e: &StartError| log.warning(&e.0);
+    let random =
+        random_bytes().map_err(|e| cannot("read the system's randomness", &e)).inspect_err(logged)?;
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| random[at * 8 + i]));
     let engine_name = opened[0].name;
     let engines: Engines = opened.into_iter().map(|opened| opened.engine).collect();
     let registry = Registry::renamed(FAMILIES, &config.renamed_commands)
-        .map_err(|why| StartError(format!("rename-command: {why}")))?;
+        .map_err(|why| StartError(format!("rename-command: {why}")))
+        .inspect_err(logged)?;
     let passwords = Passwords::new(std::array::from_fn(|i| random[52 + i]));
-    let accounts = accounts(&config, registry.catalog(), passwords, &log)?;
+    let accounts = accounts(&config, registry.catalog(), passwords, &log).inspect_err(logged)?;
     let mut keyspace = keyspace(&config, Seed::new(word(0), word(1)));
     let mailboxes = Arc::new(Mailboxes::new(engines.iter().map(|engine| engine.waker())));
     let pubsub = Arc::new(PubSub::new(mailboxes.len()));

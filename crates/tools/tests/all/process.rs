@@ -21,7 +21,7 @@ impl Server {
 
     /// Starts it and reads its log until it is ready.
     fn start_with(name: &str, options: &[&str]) -> Server {
-        let socket = std::env::temp_dir().join(format!("sardine-{}-{name}.sock", std::process::id()));
+        let socket = socket_path(name);
         let mut command = sardine(&[
             "--port",
             "0",
@@ -86,6 +86,10 @@ impl Drop for Server {
         // A server that was killed could not remove it.
         let _ = std::fs::remove_file(&self.socket);
     }
+}
+
+fn socket_path(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("sardine-{}-{name}.sock", std::process::id()))
 }
 
 fn sardine(args: &[&str]) -> Command {
@@ -178,8 +182,7 @@ fn a_crash_report_can_be_turned_off_and_hide_the_client() {
 #[test]
 fn clients_beyond_the_limit_of_open_files_are_told_so() {
     for engine in ["epoll", "auto"] {
-        let name = format!("files-{engine}");
-        let socket = std::env::temp_dir().join(format!("sardine-{}-{name}.sock", std::process::id()));
+        let socket = socket_path(&format!("files-{engine}"));
         let command = format!(
             "ulimit -n 100; exec {} --port 0 --worker-threads 16 --io-engine {engine} --unixsocket {}",
             env!("CARGO_BIN_EXE_sardine"),
@@ -209,6 +212,23 @@ fn clients_beyond_the_limit_of_open_files_are_told_so() {
         let (status, log) = server.end();
         assert_eq!(status, Some(0));
         assert!(log.matches("Accepting client connection").count() <= 1, "{log}");
+    }
+}
+
+#[test]
+fn the_log_says_why_users_keep_the_server_from_starting() {
+    let (missing, socket) = ("/nonexistent/users.acl", socket_path("users"));
+    for (args, words) in [
+        (&["--aclfile", missing][..], "No such file or directory"),
+        (&["--user", "bob", "on", "--aclfile", missing], "please do it in one of the two."),
+        (&["--user", "a b", "on"], "Spaces not allowed in ACL usernames"),
+    ] {
+        let listening = ["--port", "0", "--unixsocket", socket.to_str().unwrap()];
+        let Output { status, stdout, .. } = sardine(&[&listening[..], args].concat()).output().unwrap();
+        let _ = std::fs::remove_file(&socket);
+        let log = String::from_utf8(stdout).unwrap();
+        assert!(log.contains(words), "{args:?}: {log}");
+        assert_eq!(status.code(), Some(1));
     }
 }
 
