@@ -69,6 +69,12 @@ impl Effects {
         }
     }
 
+    /// The command has run elsewhere, and this is what it has done.
+    pub fn say_made(&mut self, made: Effects) {
+        self.is_said = true;
+        self.group.append(made.group);
+    }
+
     /// The request is of interest to replicas.
     pub fn tell_replicas<'w>(&mut self, request: impl ExactSizeIterator<Item = &'w [u8]>) {
         self.group.add(self.db, Audience::Replicas, request);

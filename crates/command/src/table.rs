@@ -5,6 +5,7 @@
 //! and costs nothing to start. Whoever runs commands decides by `run` alone what a handler may see: its keys,
 //! the whole keyspace, or (in the server's own tables, which have another `R`) the session and everything
 //! shared.
+use crate::work::STEPS_AN_EDIT;
 use crate::{Acl, Call, FixedKeys, Flags, Group, KeySpec, WholeCall};
 
 pub use crate::call::Done;
@@ -82,7 +83,7 @@ pub enum DataRun {
     Keys(fn(&mut Call<'_, '_>) -> Done),
     /// The same; it may leave a [`crate::Wait`] instead of a reply.
     Blocking(fn(&mut Call<'_, '_>) -> Done),
-    /// The same, of a command that only reads and may take long.
+    /// The same, of a command that may take long.
     Long(&'static Long),
     /// On the whole keyspace.
     Whole(Scope, fn(&mut WholeCall<'_>) -> Done),
@@ -106,16 +107,50 @@ pub struct KeysOrAll {
     pub all: LongWhole,
 }
 
-/// A command that only reads its keys, of which it may read very much. A request that takes
-/// [`LONG_STEPS`](crate::LONG_STEPS) or more may be run elsewhere, on the data as it was when it came.
+/// A command that may take long on its keys. A request that takes [`LONG_STEPS`](crate::LONG_STEPS) or more
+/// may be run elsewhere, on the data as it was when it came.
+#[derive(Clone, Copy)]
 pub struct Long {
-    /// How many steps the request takes, about (`work.rs`); None if it does more than read. It is asked with
-    /// the keys locked, and counts no lookup.
+    /// How many steps the request takes, about (`work.rs`); None if it has to run where its keys are. It is
+    /// asked with the keys locked, and counts no lookup.
     pub work: fn(&mut Call<'_, '_>) -> Option<u64>,
+    /// Whether this request may write.
+    pub writes: fn(&resp::Args<'_>) -> bool,
+    /// A request of fewer words, the name included, never takes long, and runs as one of [`DataRun::Keys`].
+    pub words_min: u8,
     pub run: fn(&mut Call<'_, '_>) -> Done,
 }
 
-/// The same on the whole keyspace.
+impl Long {
+    /// Of a command that only reads.
+    pub const fn reading(
+        work: fn(&mut Call<'_, '_>) -> Option<u64>,
+        run: fn(&mut Call<'_, '_>) -> Done,
+    ) -> Long {
+        Long { work, writes: |_| false, words_min: 0, run }
+    }
+
+    /// Of a command that writes.
+    pub const fn writing(
+        work: fn(&mut Call<'_, '_>) -> Option<u64>,
+        run: fn(&mut Call<'_, '_>) -> Done,
+    ) -> Long {
+        Long { work, writes: |_| true, words_min: 0, run }
+    }
+
+    /// Of a command that takes long only where its request has very many words, each an element that is
+    /// looked for, removed or stored.
+    pub const fn of_words(writes: fn(&resp::Args<'_>) -> bool, run: fn(&mut Call<'_, '_>) -> Done) -> Long {
+        Long { work: |call| Some(call.args.len() as u64 * STEPS_AN_EDIT), writes, words_min: 0, run }
+    }
+
+    /// The same where a request of fewer words never takes long.
+    pub const fn with_words(self, words_min: u8) -> Long {
+        Long { words_min, ..self }
+    }
+}
+
+/// A command on the whole keyspace that may take long. It may run elsewhere where it only reads.
 pub struct LongWhole {
     pub work: fn(&WholeCall<'_>) -> Option<u64>,
     pub run: fn(&mut WholeCall<'_>) -> Done,

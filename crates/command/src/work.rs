@@ -1,18 +1,21 @@
 //! How long a request takes, before it runs: what it names, and how much there is of it, are known at once.
 //!
-//! The unit is a *step*, about a tenth of a microsecond: an element that is looked at, or a kilobyte that is
-//! gone through. It is a rough guess. Whoever runs commands asks whether a request takes so many that other
-//! requests should not wait for it. The answer is None for a request that does more than read.
+//! The unit is a *step*, about a tenth of a microsecond: an element that is looked at, or some 250 bytes
+//! that are gone through. It is a rough guess. Whoever runs commands asks whether a request takes so many
+//! that other requests should not wait for it. The answer is None for a request that has to run where its
+//! keys are.
 use crate::{Call, WholeCall};
 use base::text::parse_i64;
 use resp::Args;
-use store::{Extent, Key};
+use store::{Extent, Key, View};
 
 /// A request of so many steps may be run elsewhere: it takes about a millisecond. Builds with checks send
 /// away much less, so that every test of these commands also tests that.
 pub const LONG_STEPS: u64 = if cfg!(debug_assertions) { 150 } else { 10_000 };
 
-const STEP_BYTES: u64 = 1 << 10;
+const STEP_BYTES: u64 = 1 << 8;
+/// An element that is removed, or stored, takes as long as several that are looked at.
+pub(crate) const STEPS_AN_EDIT: u64 = 4;
 
 impl Call<'_, '_> {
     fn extent(&self, key: &Key<'_>) -> Extent {
@@ -37,6 +40,68 @@ pub(crate) fn smallest_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
 /// The elements of the first key, each looked for in all others.
 pub(crate) fn first_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
     Some(call.elements().next().unwrap_or(0).saturating_mul(call.keys().len() as u64))
+}
+
+/// Whether the request has an option by which it stores what it has found.
+pub(crate) fn stores(args: &Args<'_>) -> bool {
+    let is_option =
+        |word: &[u8]| word.eq_ignore_ascii_case(b"STORE") || word.eq_ignore_ascii_case(b"STOREDIST");
+    args.iter_from(2).any(is_option)
+}
+
+/// Of a command that stores under its first key what it makes of the others: every element of these.
+pub(crate) fn all_of_sources(call: &mut Call<'_, '_>) -> Option<u64> {
+    Some(call.elements().skip(1).sum())
+}
+
+/// The elements of the smallest of these, each looked for in all others.
+pub(crate) fn smallest_of_sources_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
+    let smallest = call.elements().skip(1).min().unwrap_or(0);
+    Some(smallest.saturating_mul(call.keys().len() as u64 - 1))
+}
+
+/// The elements of the first of these, each looked for in all others.
+pub(crate) fn first_of_sources_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
+    let first = call.elements().nth(1).unwrap_or(0);
+    Some(first.saturating_mul(call.keys().len() as u64 - 1))
+}
+
+/// Every byte of these, which are strings.
+pub(crate) fn texts_of_sources(call: &mut Call<'_, '_>) -> Option<u64> {
+    let bytes: u64 = call.keys().iter().skip(1).map(|key| call.extent(key).bytes).sum();
+    Some(bytes / STEP_BYTES)
+}
+
+/// As many elements of a key as the third word says, which are removed.
+pub(crate) fn popped(call: &mut Call<'_, '_>) -> Option<u64> {
+    let count = call.args.get(2).and_then(parse_i64).unwrap_or(0);
+    let count = u64::try_from(count).unwrap_or(0);
+    if count < LONG_STEPS / STEPS_AN_EDIT {
+        return Some(0);
+    }
+    Some(call.extent(call.key(0)).elements.min(count).saturating_mul(STEPS_AN_EDIT))
+}
+
+/// As many elements as COUNT says of the first key that has any.
+pub(crate) fn popped_of_several(call: &mut Call<'_, '_>) -> Option<u64> {
+    let count = count_of(&call.args, 3);
+    if count < LONG_STEPS / STEPS_AN_EDIT {
+        return Some(0);
+    }
+    let first = call.elements().find(|elements| *elements > 0).unwrap_or(0);
+    Some(first.min(count).saturating_mul(STEPS_AN_EDIT))
+}
+
+/// So many elements of a key, which are removed or stored. They are counted only where all of them are many.
+pub(crate) fn of_part<'k>(
+    call: &mut Call<'_, 'k>,
+    key: &Key<'k>,
+    count: impl FnOnce(&mut View<'k>, &Key<'k>) -> u64,
+) -> Option<u64> {
+    if call.extent(key).elements < LONG_STEPS / STEPS_AN_EDIT {
+        return Some(0);
+    }
+    Some(count(call.view, key).saturating_mul(STEPS_AN_EDIT))
 }
 
 /// Every byte of a string.

@@ -72,6 +72,7 @@ pub use keyspace::frozen::{Frozen, FrozenDb, FrozenEntry};
 pub use keyspace::garbage::{Garbage, Weight};
 pub use keyspace::held::Held;
 pub use keyspace::keys::Keys;
+pub use keyspace::made::{Before, Made};
 pub use keyspace::relocate::{Mover, MoverStats, StepLimits};
 pub use keyspace::shards::{Keyspace, KeyspaceOptions};
 pub use keyspace::stats::ShardStats;

@@ -22,6 +22,7 @@ mod full_cache;
 mod hiccups;
 mod instructions;
 mod load;
+mod long_commands;
 mod matrix;
 mod memory;
 mod ops;
@@ -121,7 +122,7 @@ const fn printed(
 }
 
 /// The parts of the page in its order, then the others.
-const BENCHMARKS: [Benchmark; 23] = [
+const BENCHMARKS: [Benchmark; 24] = [
     part(
         "anysize",
         "COLLECTION",
@@ -214,6 +215,12 @@ const BENCHMARKS: [Benchmark; 23] = [
         "COMMAND",
         "How long another client waits while one reads replies of --keys elements",
         replies::run,
+    ),
+    printed(
+        "long-commands",
+        "COMMAND",
+        "How long another client waits while one sends a command on large values, worst first",
+        long_commands::run,
     ),
     Benchmark {
         servers: Servers::None,

@@ -5,7 +5,7 @@
 use super::row::{ABOUT, ROW};
 use super::words::{self, Operation};
 use crate::argument::is_word;
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::text::I64Text;
 use store::{Event, LookUp};
 
@@ -41,7 +41,7 @@ pub(super) const BITOP: Command = Command {
         history: &[("8.2.0", "Takes `DIFF`, `DIFF1`, `ANDOR` and `ONE`.")],
         ..ABOUT
     },
-    run: DataRun::Keys(bitop),
+    run: DataRun::Long(&Long::writing(work::texts_of_sources, bitop)),
     ..ROW
 };
 

@@ -26,7 +26,7 @@ pub(super) const BITCOUNT: Command = Command {
         history: &[("7.0.0", "Takes `BYTE` and `BIT`.")],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::text, run: bitcount }),
+    run: DataRun::Long(&Long::reading(work::text, bitcount)),
     ..ROW
 };
 
@@ -51,7 +51,7 @@ pub(super) const BITPOS: Command = Command {
         history: &[("7.0.0", "Takes `BYTE` and `BIT`.")],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::text, run: bitpos }),
+    run: DataRun::Long(&Long::reading(work::text, bitpos)),
     ..ROW
 };
 

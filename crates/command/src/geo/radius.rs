@@ -1,9 +1,10 @@
 //! GEORADIUS and GEORADIUSBYMEMBER with their read-only forms: the older searches, by a radius alone.
 use super::query::{Grammar, Storing};
 use super::row::{ABOUT, ROW};
-use super::search::{ORDER, UNIT, run, work};
+use super::search::{ORDER, UNIT, members_searched, run};
 use crate::{
     Access, Arg, Arity, Begin, Call, Command, DataRun, Deprecated, Doc, Done, Find, Flags, KeySpec, Long,
+    work,
 };
 
 const SOURCE: KeySpec = KeySpec::one(1, Access::RO.or(Access::ACCESS));
@@ -71,7 +72,9 @@ pub(super) const GEORADIUS: Command = Command {
         ..ABOUT
     },
     run: DataRun::Long(&Long {
-        work: |call| work(call, Grammar::AroundPoint(Storing::Allowed)),
+        work: |call| members_searched(call, 0, Grammar::AroundPoint(Storing::Allowed)),
+        writes: work::stores,
+        words_min: 0,
         run: georadius,
     }),
     ..ROW
@@ -105,10 +108,10 @@ pub(super) const GEORADIUS_RO: Command = Command {
         }),
         ..ABOUT
     },
-    run: DataRun::Long(&Long {
-        work: |call| work(call, Grammar::AroundPoint(Storing::Refused)),
-        run: georadius_ro,
-    }),
+    run: DataRun::Long(&Long::reading(
+        |call| members_searched(call, 0, Grammar::AroundPoint(Storing::Refused)),
+        georadius_ro,
+    )),
     ..ROW
 };
 
@@ -141,7 +144,9 @@ pub(super) const GEORADIUSBYMEMBER: Command = Command {
         ..ABOUT
     },
     run: DataRun::Long(&Long {
-        work: |call| work(call, Grammar::AroundMember(Storing::Allowed)),
+        work: |call| members_searched(call, 0, Grammar::AroundMember(Storing::Allowed)),
+        writes: work::stores,
+        words_min: 0,
         run: georadiusbymember,
     }),
     ..ROW
@@ -174,10 +179,10 @@ pub(super) const GEORADIUSBYMEMBER_RO: Command = Command {
         }),
         ..ABOUT
     },
-    run: DataRun::Long(&Long {
-        work: |call| work(call, Grammar::AroundMember(Storing::Refused)),
-        run: georadiusbymember_ro,
-    }),
+    run: DataRun::Long(&Long::reading(
+        |call| members_searched(call, 0, Grammar::AroundMember(Storing::Refused)),
+        georadiusbymember_ro,
+    )),
     ..ROW
 };
 

@@ -48,7 +48,7 @@ pub(super) const GEOSEARCH: Command = Command {
         history: HISTORY,
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: |call| work(call, Grammar::Search), run: geosearch }),
+    run: DataRun::Long(&Long::reading(|call| members_searched(call, 0, Grammar::Search), geosearch)),
     ..ROW
 };
 
@@ -73,7 +73,10 @@ pub(super) const GEOSEARCHSTORE: Command = Command {
         history: HISTORY,
         ..ABOUT
     },
-    run: DataRun::Keys(geosearchstore),
+    run: DataRun::Long(&Long::writing(
+        |call| members_searched(call, 1, Grammar::SearchStore),
+        geosearchstore,
+    )),
     ..ROW
 };
 
@@ -135,10 +138,10 @@ pub(super) fn run(call: &mut Call<'_, '_>, source: Key<'_>, grammar: Grammar) ->
     }
 }
 
-/// How many steps a search takes that stores nothing: as many as there are members in the cells around. They
-/// are counted only where all members together are many.
-pub(super) fn work(call: &mut Call<'_, '_>, grammar: Grammar) -> Option<u64> {
-    let [source] = call.keys() else { return None };
+/// How many steps a search in this key takes: as many as there are members in the cells around. They are
+/// counted only where all members together are many.
+pub(super) fn members_searched(call: &mut Call<'_, '_>, source: usize, grammar: Grammar) -> Option<u64> {
+    let source = call.key(source);
     if call.view.extent(source).elements < LONG_STEPS {
         return Some(0);
     }

@@ -27,7 +27,7 @@ pub(super) const HRANDFIELD: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::drawn, run: hrandfield }),
+    run: DataRun::Long(&Long::reading(work::drawn, hrandfield)),
     ..ROW
 };
 

@@ -23,7 +23,7 @@ pub(super) const HSCAN: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::scanned, run: hscan }),
+    run: DataRun::Long(&Long::reading(work::scanned, hscan)),
     ..ROW
 };
 

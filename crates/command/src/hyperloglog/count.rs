@@ -5,7 +5,7 @@
 use super::add::sparse_bytes_max;
 use super::row::{ABOUT, PFADD_EVENT, ROW};
 use super::sketch::{self, Encoding, Union};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::text::I64Text;
 use store::sixes::Greatest;
 use store::{Event, Key, View};
@@ -42,13 +42,19 @@ pub(super) const PFMERGE: Command = Command {
         args: &[Arg::key("destkey", 0), Arg::key("sourcekey", 1).optional().many()],
         ..ABOUT
     },
-    run: DataRun::Keys(pfmerge),
+    run: DataRun::Long(&Long::writing(merged, pfmerge)),
     ..ROW
 };
 
 /// Up to so many bytes Redis keeps a string together with its header (`embstr`). PFCOUNT of such a sketch
 /// makes it `raw` there, which OBJECT ENCODING shows.
 const EMBEDDED_BYTES_MAX: usize = 44;
+
+/// The steps that it takes to merge sketches.
+fn merged(call: &mut Call<'_, '_>) -> Option<u64> {
+    const STEPS_A_SKETCH: u64 = 16;
+    Some(STEPS_A_SKETCH * call.keys().len() as u64 + 2 * work::texts_of_sources(call)?)
+}
 
 fn pfcount(call: &mut Call<'_, '_>) -> Done {
     let cardinality = match call.keys() {

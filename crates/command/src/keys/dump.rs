@@ -21,7 +21,7 @@ pub(super) const DUMP: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::elements_and_bytes, run: dump }),
+    run: DataRun::Long(&Long::reading(work::elements_and_bytes, dump)),
     ..ROW
 };
 
@@ -43,7 +43,7 @@ pub(super) const RESTORE: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(restore),
+    run: DataRun::Long(&Long::writing(decoded, restore)),
     ..ROW
 };
 
@@ -69,6 +69,15 @@ const RESTORE_ARGS: [Arg; 7] = [
     Arg::int("seconds").after("IDLETIME").optional().since("5.0.0"),
     Arg::int("frequency").after("FREQ").optional().since("5.0.0"),
 ];
+
+/// The steps that it takes to read a value; None where the key is also told how it was used, which is known
+/// where it is and nowhere else.
+fn decoded(call: &mut Call<'_, '_>) -> Option<u64> {
+    const STEP_BYTES: u64 = 4;
+    let mut options = call.args.iter_from(4);
+    let is_of_use = |word: &[u8]| is_word(word, "IDLETIME") || is_word(word, "FREQ");
+    (!options.any(is_of_use)).then(|| call.args.at(3).len() as u64 / STEP_BYTES)
+}
 
 fn dump(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);

@@ -9,7 +9,7 @@ use super::end_named;
 use super::row::{ABOUT, ROW, popped_event};
 use crate::argument::{self, is_word};
 use crate::wait::{self, Wait};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::text::I64Text;
 use resp::Reply;
 use store::{End, Kind, ListMut};
@@ -27,7 +27,7 @@ pub(super) const LPOP: Command = Command {
         history: &[("6.2.0", "Takes a count.")],
         ..ABOUT
     },
-    run: DataRun::Keys(lpop),
+    run: DataRun::Long(&Long::writing(work::popped, lpop).with_words(3)),
     ..ROW
 };
 
@@ -44,7 +44,7 @@ pub(super) const RPOP: Command = Command {
         history: &[("6.2.0", "Takes a count.")],
         ..ABOUT
     },
-    run: DataRun::Keys(rpop),
+    run: DataRun::Long(&Long::writing(work::popped, rpop).with_words(3)),
     ..ROW
 };
 
@@ -65,7 +65,7 @@ pub(super) const LMPOP: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(lmpop),
+    run: DataRun::Long(&Long::writing(work::popped_of_several, lmpop)),
     ..ROW
 };
 

@@ -7,7 +7,7 @@
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, position, span};
 use crate::walk::{self, Share};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use resp::Reply;
 use store::{End, Event, List};
 
@@ -87,7 +87,7 @@ pub(super) const LTRIM: Command = Command {
         args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("stop")],
         ..ABOUT
     },
-    run: DataRun::Keys(ltrim),
+    run: DataRun::Long(&Long::writing(trimmed, ltrim)),
     ..ROW
 };
 
@@ -156,6 +156,15 @@ fn lset(call: &mut Call<'_, '_>) -> Done {
     call.view.changed(key, 1, Event::list("lset"));
     call.reply.ok();
     Ok(())
+}
+
+/// The steps that LTRIM takes: whole leaves of what goes are removed at a time.
+fn trimmed(call: &mut Call<'_, '_>) -> Option<u64> {
+    const STEP_ELEMENTS: u64 = 32;
+    let (Ok(start), Ok(stop)) = (int(call.args.at(2)), int(call.args.at(3))) else { return Some(0) };
+    let len = work::all(call)?;
+    let kept = span(start, stop, len).map_or(0, |(_, count)| count);
+    Some((len - kept) / STEP_ELEMENTS)
 }
 
 /// LTRIM. The tail is cut first, so that the indexes of the head stay right. Where nothing is kept the list

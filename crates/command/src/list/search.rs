@@ -30,7 +30,7 @@ pub(super) const LPOS: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: compared, run: lpos }),
+    run: DataRun::Long(&Long::reading(compared, lpos)),
     ..ROW
 };
 
@@ -46,7 +46,7 @@ pub(super) const LREM: Command = Command {
         args: &[Arg::key("key", 0), Arg::int("count"), Arg::str("element")],
         ..ABOUT
     },
-    run: DataRun::Keys(lrem),
+    run: DataRun::Long(&Long::writing(removed, lrem)),
     ..ROW
 };
 
@@ -67,7 +67,7 @@ pub(super) const LINSERT: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(linsert),
+    run: DataRun::Long(&Long::writing(searched, linsert)),
     ..ROW
 };
 
@@ -89,6 +89,15 @@ const STEP_ELEMENTS: u64 = 8;
 fn compared(call: &mut Call<'_, '_>) -> Option<u64> {
     let compared_max = search(call).map_or(0, |search| search.compared_max);
     Some(work::all(call)?.min(compared_max) / STEP_ELEMENTS)
+}
+
+fn searched(call: &mut Call<'_, '_>) -> Option<u64> {
+    Some(work::all(call)? / STEP_ELEMENTS)
+}
+
+/// The same where some of them are equal, and are removed.
+fn removed(call: &mut Call<'_, '_>) -> Option<u64> {
+    Some(2 * work::all(call)? / STEP_ELEMENTS)
 }
 
 /// LPOS. With COUNT the answer is an array whose length is known last, so its header is inserted afterwards.

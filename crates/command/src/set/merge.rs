@@ -32,7 +32,7 @@ pub(super) const SINTER: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::smallest_in_all, run: sinter }),
+    run: DataRun::Long(&Long::reading(work::smallest_in_all, sinter)),
     ..ROW
 };
 
@@ -49,7 +49,7 @@ pub(super) const SINTERSTORE: Command = Command {
         args: STORE_ARGS,
         ..ABOUT
     },
-    run: DataRun::Keys(sinterstore),
+    run: DataRun::Long(&Long::writing(work::smallest_of_sources_in_all, sinterstore)),
     ..ROW
 };
 
@@ -66,7 +66,7 @@ pub(super) const SINTERCARD: Command = Command {
         args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::smallest_in_all, run: sintercard }),
+    run: DataRun::Long(&Long::reading(work::smallest_in_all, sintercard)),
     ..ROW
 };
 
@@ -83,7 +83,7 @@ pub(super) const SUNION: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::all, run: sunion }),
+    run: DataRun::Long(&Long::reading(work::all, sunion)),
     ..ROW
 };
 
@@ -99,7 +99,7 @@ pub(super) const SUNIONSTORE: Command = Command {
         args: STORE_ARGS,
         ..ABOUT
     },
-    run: DataRun::Keys(sunionstore),
+    run: DataRun::Long(&Long::writing(work::all_of_sources, sunionstore)),
     ..ROW
 };
 
@@ -116,7 +116,7 @@ pub(super) const SDIFF: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::first_in_all, run: sdiff }),
+    run: DataRun::Long(&Long::reading(work::first_in_all, sdiff)),
     ..ROW
 };
 
@@ -132,7 +132,7 @@ pub(super) const SDIFFSTORE: Command = Command {
         args: STORE_ARGS,
         ..ABOUT
     },
-    run: DataRun::Keys(sdiffstore),
+    run: DataRun::Long(&Long::writing(work::first_of_sources_in_all, sdiffstore)),
     ..ROW
 };
 

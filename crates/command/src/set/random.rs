@@ -28,7 +28,7 @@ pub(super) const SPOP: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(spop),
+    run: DataRun::Long(&Long::writing(work::popped, spop).with_words(3)),
     ..ROW
 };
 
@@ -46,7 +46,7 @@ pub(super) const SRANDMEMBER: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::drawn, run: srandmember }),
+    run: DataRun::Long(&Long::reading(work::drawn, srandmember)),
     ..ROW
 };
 

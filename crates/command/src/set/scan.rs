@@ -25,7 +25,7 @@ pub(super) const SSCAN: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::scanned, run: sscan }),
+    run: DataRun::Long(&Long::reading(work::scanned, sscan)),
     ..ROW
 };
 

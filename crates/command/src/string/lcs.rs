@@ -30,7 +30,7 @@ pub(super) const LCS: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: cells, run: lcs }),
+    run: DataRun::Long(&Long::reading(cells, lcs)),
     ..ROW
 };
 

@@ -37,7 +37,7 @@ pub(super) const ZUNION: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: added_up, run: zunion }),
+    run: DataRun::Long(&Long::reading(added_up, zunion)),
     ..ROW
 };
 
@@ -59,7 +59,7 @@ pub(super) const ZUNIONSTORE: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(zunionstore),
+    run: DataRun::Long(&Long::writing(sources_added_up, zunionstore)),
     ..ROW
 };
 
@@ -82,7 +82,7 @@ pub(super) const ZINTER: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::smallest_in_all, run: zinter }),
+    run: DataRun::Long(&Long::reading(work::smallest_in_all, zinter)),
     ..ROW
 };
 
@@ -105,7 +105,7 @@ pub(super) const ZINTERSTORE: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(zinterstore),
+    run: DataRun::Long(&Long::writing(work::smallest_of_sources_in_all, zinterstore)),
     ..ROW
 };
 
@@ -121,7 +121,7 @@ pub(super) const ZINTERCARD: Command = Command {
         args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::smallest_in_all, run: zintercard }),
+    run: DataRun::Long(&Long::reading(work::smallest_in_all, zintercard)),
     ..ROW
 };
 
@@ -141,7 +141,7 @@ pub(super) const ZDIFF: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::first_in_all, run: zdiff }),
+    run: DataRun::Long(&Long::reading(work::first_in_all, zdiff)),
     ..ROW
 };
 
@@ -157,7 +157,7 @@ pub(super) const ZDIFFSTORE: Command = Command {
         args: &[Arg::key("destination", 0), Arg::int("numkeys"), Arg::key("key", 1).many()],
         ..ABOUT
     },
-    run: DataRun::Keys(zdiffstore),
+    run: DataRun::Long(&Long::writing(work::first_of_sources_in_all, zdiffstore)),
     ..ROW
 };
 
@@ -244,6 +244,10 @@ const STEPS_AN_ELEMENT: u64 = 4;
 /// The steps that a union takes.
 fn added_up(call: &mut Call<'_, '_>) -> Option<u64> {
     Some(work::all(call)?.saturating_mul(STEPS_AN_ELEMENT))
+}
+
+fn sources_added_up(call: &mut Call<'_, '_>) -> Option<u64> {
+    Some(work::all_of_sources(call)?.saturating_mul(STEPS_AN_ELEMENT))
 }
 
 fn zunion(call: &mut Call<'_, '_>) -> Done {

@@ -5,7 +5,7 @@ use super::row::{ABOUT, ROW};
 use super::{Show, reply_entry};
 use crate::argument::{self, is_word};
 use crate::wait::{self, Wait};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::text::I64Text;
 use resp::Reply;
 use store::{End, Event, Kind, RankSpan, ZSetMut};
@@ -22,7 +22,7 @@ pub(super) const ZPOPMIN: Command = Command {
         args: &[Arg::key("key", 0), Arg::int("count").optional()],
         ..ABOUT
     },
-    run: DataRun::Keys(zpopmin),
+    run: DataRun::Long(&Long::writing(work::popped, zpopmin).with_words(3)),
     ..ROW
 };
 
@@ -38,7 +38,7 @@ pub(super) const ZPOPMAX: Command = Command {
         args: &[Arg::key("key", 0), Arg::int("count").optional()],
         ..ABOUT
     },
-    run: DataRun::Keys(zpopmax),
+    run: DataRun::Long(&Long::writing(work::popped, zpopmax).with_words(3)),
     ..ROW
 };
 
@@ -60,7 +60,7 @@ pub(super) const ZMPOP: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(zmpop),
+    run: DataRun::Long(&Long::writing(work::popped_of_several, zmpop)),
     ..ROW
 };
 

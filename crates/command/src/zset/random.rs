@@ -30,7 +30,7 @@ pub(super) const ZRANDMEMBER: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::drawn, run: zrandmember }),
+    run: DataRun::Long(&Long::reading(work::drawn, zrandmember)),
     ..ROW
 };
 

@@ -6,7 +6,9 @@ use super::row::{ABOUT, ROW};
 use super::{Entries, Show, reply_entry, reply_header, store};
 use crate::argument::{int, is_word};
 use crate::walk::{self, Share};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
+use crate::{
+    Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec, Long, work,
+};
 use resp::Reply;
 use std::ops::ControlFlow;
 use store::{End, Event, Key, RankSpan, ZSet};
@@ -61,7 +63,7 @@ pub(super) const ZRANGESTORE: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(zrangestore),
+    run: DataRun::Long(&Long::writing(stored, zrangestore)),
     ..ROW
 };
 
@@ -310,9 +312,20 @@ impl Walk {
     }
 }
 
+const STORING: Named = Named { source: 2, stores: true, ..READING };
+
+/// The steps that it takes to store a range. It is searched for only where the source is long.
+fn stored(call: &mut Call<'_, '_>) -> Option<u64> {
+    let query = query(call, STORING);
+    work::of_part(call, call.keys().get(1)?, |view, key| {
+        let (Ok(query), Ok(Some(set))) = (query, view.zset(key)) else { return 0 };
+        query.window(query.range.span(&set, query.towards), &set).1
+    })
+}
+
 /// The source is copied out first: it may be what the result takes the place of.
 fn zrangestore(call: &mut Call<'_, '_>) -> Done {
-    let query = query(call, Named { source: 2, stores: true, ..READING })?;
+    let query = query(call, STORING)?;
     let (destination, source) = (call.key(0), call.key(1));
     let mut entries = Entries::new();
     call.view.count_lookups();

@@ -2,7 +2,7 @@
 //! dropped.
 use super::bounds::{By, Range};
 use super::row::{ABOUT, ROW};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec, Long, work};
 use store::{End, Event};
 
 pub(super) const ZREM: Command = Command {
@@ -34,7 +34,7 @@ pub(super) const ZREMRANGEBYRANK: Command = Command {
         args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("stop")],
         ..ABOUT
     },
-    run: DataRun::Keys(zremrangebyrank),
+    run: DataRun::Long(&Long::writing(|call| removed(call, By::Rank), zremrangebyrank)),
     ..ROW
 };
 
@@ -50,7 +50,7 @@ pub(super) const ZREMRANGEBYSCORE: Command = Command {
         args: &[Arg::key("key", 0), Arg::double("min"), Arg::double("max")],
         ..ABOUT
     },
-    run: DataRun::Keys(zremrangebyscore),
+    run: DataRun::Long(&Long::writing(|call| removed(call, By::Score), zremrangebyscore)),
     ..ROW
 };
 
@@ -66,7 +66,7 @@ pub(super) const ZREMRANGEBYLEX: Command = Command {
         args: &[Arg::key("key", 0), Arg::str("min"), Arg::str("max")],
         ..ABOUT
     },
-    run: DataRun::Keys(zremrangebylex),
+    run: DataRun::Long(&Long::writing(|call| removed(call, By::Lex), zremrangebylex)),
     ..ROW
 };
 
@@ -96,6 +96,15 @@ fn zremrangebyscore(call: &mut Call<'_, '_>) -> Done {
 
 fn zremrangebylex(call: &mut Call<'_, '_>) -> Done {
     remove_range(call, By::Lex)
+}
+
+/// The steps that it takes to remove a range. It is searched for only where the set is long.
+fn removed(call: &mut Call<'_, '_>, by: By) -> Option<u64> {
+    let range = Range::parse(by, call.args.at(2), call.args.at(3));
+    work::of_part(call, call.keys().first()?, |view, key| {
+        let Ok(Some(set)) = view.zset(key) else { return 0 };
+        range.map_or(0, |range| range.span(&set, End::Tail).count)
+    })
 }
 
 fn remove_range(call: &mut Call<'_, '_>, by: By) -> Done {

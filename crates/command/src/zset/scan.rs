@@ -27,7 +27,7 @@ pub(super) const ZSCAN: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long { work: work::scanned, run: zscan }),
+    run: DataRun::Long(&Long::reading(work::scanned, zscan)),
     ..ROW
 };
 

@@ -85,6 +85,15 @@ impl Group {
         self.frames.splice(mark..mark, other.frames.iter().copied());
     }
 
+    /// Appends all effects of `other`.
+    pub fn append(&mut self, other: Group) {
+        if self.is_empty() {
+            self.frames = other.frames;
+        } else {
+            self.frames.extend_from_slice(&other.frames);
+        }
+    }
+
     /// Drops the effects that were added since [`Group::mark`] gave this.
     pub fn cut(&mut self, mark: usize) {
         self.frames.truncate(mark);

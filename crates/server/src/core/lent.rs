@@ -11,6 +11,7 @@
 //! pushed to it waits behind the reply. A client that leaves or is killed meanwhile gets no reply; its
 //! session still comes back, and is dropped there. The statistics are those of the worker: it counts the
 //! request when it is back, by the time that it took in both places.
+use crate::core::dispatch::Writing;
 use crate::core::mailbox::Message;
 use crate::core::server::Server;
 use crate::core::session::Session;
@@ -28,6 +29,8 @@ pub(crate) struct Turn<'t> {
     pub(crate) session: &'t mut Session,
     pub(crate) args: Args<'t>,
     pub(crate) reply: &'t mut Reply,
+    /// Where a command that writes leaves what it has made, for the worker to put in its place.
+    pub(crate) writing: &'t mut Option<Box<Writing>>,
 }
 
 /// What is to be done on another thread.
@@ -96,6 +99,8 @@ pub(crate) struct Lent {
     /// What the request came to, and how long the thread has worked on it.
     pub(crate) done: Done,
     pub(crate) ticks: u64,
+    /// What the request has written, and is yet to be put in its place.
+    pub(crate) writing: Option<Box<Writing>>,
     /// None when it is done.
     task: Option<Task>,
 }
@@ -104,7 +109,15 @@ impl Lent {
     /// A session that is to run this request elsewhere, and the reply that it writes to.
     pub(crate) fn new(errand: Errand, session: Session, request: KeptRequest, reply: Reply) -> Lent {
         let Errand { task, is_mute } = errand;
-        Lent { session, request, reply, is_mute, done: Ok(()), ticks: 0, task: Some(task) }
+        let (done, task) = (Ok(()), Some(task));
+        Lent { session, request, reply, is_mute, done, ticks: 0, writing: None, task }
+    }
+
+    /// It is to run again, from the beginning.
+    pub(crate) fn begin_anew(&mut self, work: Work) {
+        let mut reply = Reply::new(self.reply.protocol);
+        reply.bound(self.reply.spare_bytes().saturating_add(self.reply.out.len()));
+        (self.reply, self.done, self.task) = (reply, Ok(()), Some(Task::Work(work)));
     }
 
     /// Whether it goes to the thread of scripts.
@@ -126,8 +139,9 @@ impl Lent {
         let Some(Task::Work(work)) = self.task.take() else { return };
         let start = meter.read();
         let (session, reply) = (&mut self.session, &mut self.reply);
-        self.done = work(Turn { server, session, args: self.request.args(), reply });
-        self.ticks = meter.read().since(start);
+        let writing = &mut self.writing;
+        self.done = work(Turn { server, session, args: self.request.args(), reply, writing });
+        self.ticks += meter.read().since(start);
     }
 }
 

@@ -109,6 +109,22 @@ impl Recorder {
         self.finish(recording.notes, journal);
     }
 
+    /// The same for a command that has run elsewhere: what it has made is in the view.
+    pub(crate) fn end_made(
+        &self,
+        mut recording: Recording<'_>,
+        journal: &Journal,
+        view: &mut View<'_>,
+        made: Effects,
+    ) {
+        let effects = recording.effects();
+        effects.say_made(made);
+        if view.has_garbage() {
+            tell_what_went(&mut recording.notes.effects, recording.mark, journal, view);
+        }
+        self.finish(recording.notes, journal);
+    }
+
     /// The same for a command on the whole keyspace, which runs alone.
     pub(crate) fn end_said(
         &self,

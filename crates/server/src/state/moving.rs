@@ -1,11 +1,16 @@
-//! Keys that are on their way to another server (MIGRATE), and connections to such servers that are kept for
-//! the next.
+//! Keys that are on their way to another server (MIGRATE), or that a command elsewhere is working on; and
+//! connections to other servers that are kept for the next MIGRATE.
 //!
 //! As in Redis nobody sees or changes a key between the moment at which it is sent and the one at which it is
 //! deleted here. Redis stands still for that; here requests that name such a key are held back, and all
 //! others run. Keys are added only while all gates are held, so whoever begins a batch sees them.
+//!
+//! A command that writes and runs elsewhere *holds* its keys: requests that may change one of them wait, so
+//! that it does not have to begin anew; those that read go on. They are held by and by: a worker may miss it
+//! for the rest of its batch, and what it changes is seen when the command has run
+//! (`core/dispatch/writing.rs`).
 use base::Millis;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,9 +23,11 @@ const SOCKETS_MAX: usize = 64;
 /// See the file's opener.
 #[derive(Default)]
 pub(crate) struct Moving {
-    /// How many keys there are.
+    /// How many keys there are, of both kinds.
     count: AtomicUsize,
     keys: Mutex<BTreeSet<(u16, Vec<u8>)>>,
+    /// Those that are held, and by how many commands.
+    held: Mutex<BTreeMap<(u16, Vec<u8>), usize>>,
     sockets: Mutex<Vec<Socket>>,
 }
 
@@ -51,23 +58,54 @@ impl Moving {
     /// From here on requests that name these keys are held back. The caller holds all gates.
     pub(crate) fn begin<'k>(&self, db: u16, names: impl Iterator<Item = &'k [u8]>) {
         let mut keys = lock(&self.keys);
+        let before = keys.len();
         keys.extend(names.map(|name| (db, name.to_vec())));
-        self.count.store(keys.len(), Relaxed);
+        self.count.fetch_add(keys.len() - before, Relaxed);
     }
 
     /// They are not any more.
     pub(crate) fn end<'k>(&self, db: u16, names: impl Iterator<Item = &'k [u8]>) {
         let mut keys = lock(&self.keys);
+        let before = keys.len();
         for name in names {
             keys.remove(&(db, name.to_vec()));
         }
-        self.count.store(keys.len(), Relaxed);
+        self.count.fetch_sub(before - keys.len(), Relaxed);
     }
 
-    /// Whether any of these keys is.
-    pub(crate) fn has_any<'k>(&self, db: u16, mut names: impl Iterator<Item = &'k [u8]>) -> bool {
-        let keys = lock(&self.keys);
-        names.any(|name| keys.contains(&(db, name.to_vec())))
+    /// From here on requests that may change these keys are held back.
+    pub(crate) fn hold(&self, db: u16, names: &[Vec<u8>]) {
+        let mut held = lock(&self.held);
+        for name in names {
+            *held.entry((db, name.clone())).or_default() += 1;
+        }
+        self.count.fetch_add(names.len(), Relaxed);
+    }
+
+    /// One command fewer holds each of these keys.
+    pub(crate) fn let_go(&self, db: u16, names: &[Vec<u8>]) {
+        let mut held = lock(&self.held);
+        for name in names {
+            let key = (db, name.clone());
+            let holders = held.get_mut(&key).expect("it is held");
+            *holders -= 1;
+            if *holders == 0 {
+                held.remove(&key);
+            }
+        }
+        self.count.fetch_sub(names.len(), Relaxed);
+    }
+
+    /// Whether any of these keys is moving or, for a request that may change it, held.
+    pub(crate) fn has_any<'k>(
+        &self,
+        db: u16,
+        names: impl Iterator<Item = &'k [u8]>,
+        may_change: bool,
+    ) -> bool {
+        let (keys, held) = (lock(&self.keys), lock(&self.held));
+        let mut names = names.map(|name| (db, name.to_vec()));
+        names.any(|key| keys.contains(&key) || may_change && held.contains_key(&key))
     }
 
     /// A connection to this server that is kept and that nobody uses.

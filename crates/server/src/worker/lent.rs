@@ -6,6 +6,9 @@
 //!                                      \--- the client is killed ---> Closing --- it has run ---> gone
 //! ```
 //!
+//! What such a request has written there takes its place before anything else is done, also when the client
+//! has gone: its request had begun before (`core/dispatch/writing.rs`).
+//!
 //! The reply is written piece by piece like any other that is long (`pieces`), for the worker must not be
 //! held up by sending much at once either. What is pushed meanwhile comes behind it: a client hears that a
 //! key has changed after it was told what the key had held.
@@ -14,7 +17,8 @@
 //! `disconnected` says.
 use super::Worker;
 use super::table::Flow;
-use crate::core::lent::Lent;
+use crate::core::dispatch::Committed;
+use crate::core::lent::{Lent, lend};
 use crate::core::session::Session;
 use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
@@ -27,7 +31,26 @@ impl Worker<'_> {
     /// Takes in the sessions that have come back.
     pub(super) fn take_back_all(&mut self) {
         while let Some(lent) = self.returned.next() {
-            self.take_back(*lent);
+            self.commit(lent);
+        }
+    }
+
+    /// Tries again what could not be committed when it came back.
+    pub(super) fn commit_late(&mut self) {
+        for lent in std::mem::take(&mut self.uncommitted) {
+            self.commit(lent);
+        }
+    }
+
+    /// What a session's request has written elsewhere takes its place, and the session is back.
+    fn commit(&mut self, mut lent: Box<Lent>) {
+        match self.executor.commit(&mut lent) {
+            Committed::Done => self.take_back(*lent),
+            Committed::Later => {
+                self.uncommitted.push(lent);
+                self.is_retrying = true;
+            }
+            Committed::Anew => lend(self.server, lent, &self.returned, self.executor.meter()),
         }
     }
 

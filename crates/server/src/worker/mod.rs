@@ -39,7 +39,7 @@ mod spare_processor;
 mod table;
 
 use crate::core::dispatch::{Executor, Look, Request};
-use crate::core::lent::Returned;
+use crate::core::lent::{Lent, Returned};
 use crate::core::mailbox::{Mailbox, Message};
 use crate::core::modes::Modes;
 use crate::core::server::Server;
@@ -113,6 +113,8 @@ pub(crate) struct Worker<'s> {
     scripts: Arc<ScriptThread>,
     /// Sessions that were lent come back through it.
     returned: Returned,
+    /// Those that have come back, and whose request has written what cannot be put in its place yet.
+    uncommitted: Vec<Box<Lent>>,
     /// Replies to the connection that is served; empty between two of them.
     reply: Reply,
     /// What is pushed to a connection; empty between two of them.
@@ -160,6 +162,7 @@ impl<'s> Worker<'s> {
             held: Held::default(),
             scripts,
             returned: Returned::default(),
+            uncommitted: Vec::new(),
             reply: Reply::new(resp::Protocol::Resp2),
             push_room: Vec::new(),
             mail: Vec::new(),
@@ -226,6 +229,10 @@ impl<'s> Worker<'s> {
             self.note_waiting();
         }
         self.let_go();
+        if !self.uncommitted.is_empty() {
+            cold_path();
+            self.commit_late();
+        }
         self.look_at_sent();
         self.relieve_clients();
         self.take_up_all();

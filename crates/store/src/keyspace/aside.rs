@@ -1,5 +1,6 @@
-//! Some of the data as it was at one moment, in a keyspace of its own: for a command that only reads and
-//! takes long. It runs there as it would here, on another thread, while writes go on here.
+//! Some of the data as it was at one moment, in a keyspace of its own: for a command that takes long. It runs
+//! there as it would here, on another thread, while writes go on here. What a command makes there is put in
+//! its place here by `made.rs`.
 //!
 //! ```text
 //! View::aside           the keys of a command: each value gets one more owner, O(1) whatever its size

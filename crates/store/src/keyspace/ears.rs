@@ -122,6 +122,13 @@ impl Keyspace {
         self.listening.records.load(Relaxed)
     }
 
+    /// Everything that happens here is told that would be told there, whoever listens to whichever key.
+    pub(crate) fn hear_as(&self, other: &Keyspace) {
+        self.hear_classes(other.classes());
+        self.hear_every_change(true);
+        self.record(other.records());
+    }
+
     /// The name of any key with this hash, in any database. Locks its shard.
     pub fn name_of(&self, hash: Hash) -> Option<Box<[u8]>> {
         let shard = self.shard_of(hash);

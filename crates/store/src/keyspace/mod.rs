@@ -12,6 +12,7 @@
 //! | `keys.rs` | the keys of a command that names several |
 //! | `view.rs` | what a command sees of the shards it holds |
 //! | `aside.rs` | some data as it was at one moment, for a command that reads it |
+//! | `made.rs` | what a command has made of its keys beside, and how it takes their place |
 //! | `whole.rs` | work on all keys: walks, counts, flushes |
 //! | `relocate.rs` | moving data out of sparse memory |
 pub(crate) mod aside;
@@ -24,6 +25,7 @@ pub(crate) mod guards;
 pub(crate) mod held;
 pub(crate) mod keys;
 pub(crate) mod locked;
+pub(crate) mod made;
 pub(crate) mod relocate;
 #[cfg(test)]
 mod scan_tests;

@@ -29,6 +29,13 @@ impl Taken {
     pub(crate) fn outside(&self) -> Option<&Shared<Value>> {
         self.outside.as_ref()
     }
+
+    /// What of it is to be freed in the background, because it is large.
+    pub(crate) fn into_garbage(self) -> Option<Garbage> {
+        let mut garbage = Vec::new();
+        discard(self.outside, &mut garbage);
+        garbage.pop()
+    }
 }
 
 /// A value that is kept to be put back. What lies in its entry is in a buffer of whoever keeps it, since many

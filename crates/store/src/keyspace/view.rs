@@ -700,6 +700,13 @@ impl<'k> View<'k> {
         self.aside.rest.take().map_or_else(Vec::new, |rest| rest.told)
     }
 
+    /// These events are told when the view ends.
+    pub(crate) fn tell_all(&mut self, told: Vec<Told>) {
+        if !told.is_empty() {
+            self.aside.rest.get_or_insert_default().told.extend(told);
+        }
+    }
+
     /// Does what is left to be done before the shards are let go.
     #[cold]
     fn settle(&mut self) {

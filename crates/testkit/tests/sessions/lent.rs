@@ -8,33 +8,33 @@ use testkit::resp_client::{RespClient, request};
 use testkit::resp_value::Value;
 
 /// So many elements take long to read; builds with checks say so much sooner (`command::LONG_STEPS`).
-const MANY: usize = if cfg!(debug_assertions) { 1_500 } else { 20_000 };
+pub(crate) const MANY: usize = if cfg!(debug_assertions) { 1_500 } else { 20_000 };
 
-fn server() -> InProcess {
+pub(crate) fn server() -> InProcess {
     InProcess::start(Config { worker_threads: 1, ..InProcess::config() })
 }
 
-fn call(client: &mut RespClient, request: &str) -> Value {
+pub(crate) fn call(client: &mut RespClient, request: &str) -> Value {
     client.call(&words(request)).unwrap()
 }
 
-fn words(request: &str) -> Vec<&str> {
+pub(crate) fn words(request: &str) -> Vec<&str> {
     request.split(' ').collect()
 }
 
-fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     String::from_utf8_lossy(value.text().unwrap_or_default()).into_owned()
 }
 
 /// Sends a command with many arguments behind these words.
-fn fill(client: &mut RespClient, command: &str, arguments: impl Iterator<Item = String>) {
+pub(crate) fn fill(client: &mut RespClient, command: &str, arguments: impl Iterator<Item = String>) {
     let mut all: Vec<String> = command.split(' ').map(str::to_owned).collect();
     all.extend(arguments);
     client.call(&all).unwrap();
 }
 
 /// Data of every kind of which reading all takes long.
-fn fill_all(client: &mut RespClient) {
+pub(crate) fn fill_all(client: &mut RespClient) {
     for key in ["set", "other"] {
         fill(client, &format!("SADD {key}"), (0..MANY).map(|n| format!("{key}{n}")));
     }
@@ -54,36 +54,36 @@ fn fill_all(client: &mut RespClient) {
 }
 
 /// Waits until a request is held back.
-fn await_lent(server: &InProcess) {
+pub(crate) fn await_lent(server: &InProcess, request: &str) {
     const ROUNDS: usize = 10_000_000;
     let is_there = |_| {
         std::thread::yield_now();
         server.server.waiting_lent() == 1
     };
-    assert!((0..ROUNDS).any(is_there), "it runs elsewhere");
+    assert!((0..ROUNDS).any(is_there), "{request} runs elsewhere");
 }
 
 /// Asks until this is so.
-fn wait_until(observer: &mut RespClient, mut is_so: impl FnMut(&mut RespClient) -> bool) {
+pub(crate) fn wait_until(observer: &mut RespClient, mut is_so: impl FnMut(&mut RespClient) -> bool) {
     const ROUNDS: usize = 100_000;
     assert!((0..ROUNDS).any(|_| is_so(observer)));
 }
 
-fn figure(client: &mut RespClient, name: &str) -> String {
+pub(crate) fn figure(client: &mut RespClient, name: &str) -> String {
     let info = text(&call(client, "INFO everything"));
     let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.unwrap_or_default().to_owned()
 }
 
 /// Has a client send a request that is held back from here on.
-fn hold(server: &InProcess, client: &mut RespClient, request: &str) {
+pub(crate) fn hold(server: &InProcess, client: &mut RespClient, request: &str) {
     server.server.hold_lent(true);
     client.send(&words(request)).unwrap();
-    await_lent(server);
+    await_lent(server, request);
 }
 
 /// What EXEC answers, which runs everything where it is.
-fn in_exec(client: &mut RespClient, request: &str) -> Value {
+pub(crate) fn in_exec(client: &mut RespClient, request: &str) -> Value {
     call(client, "MULTI");
     assert_eq!(text(&call(client, request)), "QUEUED");
     match call(client, "EXEC") {
@@ -185,7 +185,7 @@ fn a_client_that_has_shut_down_its_sending_side_is_answered() {
     stream.write_all(&request(&["SUNION", "set", "other"])).unwrap();
     stream.write_all(&request(&["ECHO", "the end"])).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    await_lent(&server);
+    await_lent(&server, "SUNION");
     assert_eq!(text(&call(&mut other, "PING")), "PONG");
     server.server.hold_lent(false);
     let mut answered = Vec::new();

@@ -3,6 +3,7 @@
 mod blocking;
 mod functions;
 mod lent;
+mod lent_writes;
 mod migrate;
 mod scripts;
 mod tracking;

@@ -65,7 +65,7 @@ pub(super) const SORT: Command = Command {
     run: DataRun::KeysOrAll(&KeysOrAll {
         needs_all: |args| needs_all(args, Storing::Allowed),
         reaches_further: pattern_option,
-        keys: Long { work: |call| work_of(call, Storing::Allowed), run: sort },
+        keys: Long { work: work_of, writes: work::stores, words_min: 0, run: sort },
         all: LongWhole { work: |call| work_of_others(call, Storing::Allowed), run: sort_by_others },
     }),
     ..ROW
@@ -87,7 +87,7 @@ pub(super) const SORT_RO: Command = Command {
     run: DataRun::KeysOrAll(&KeysOrAll {
         needs_all: |args| needs_all(args, Storing::Refused),
         reaches_further: pattern_option,
-        keys: Long { work: |call| work_of(call, Storing::Refused), run: sort_ro },
+        keys: Long::reading(work_of, sort_ro),
         all: LongWhole { work: |call| work_of_others(call, Storing::Refused), run: sort_ro_by_others },
     }),
     ..ROW
@@ -120,13 +120,12 @@ fn pattern_option(args: &Args<'_>) -> Option<&'static str> {
 /// An element takes as long to put in order as several take to be looked at.
 const STEPS_AN_ELEMENT: u64 = 4;
 
-/// The steps that a request takes. One that is wrong is refused before it reads.
-fn work_of(call: &mut Call<'_, '_>, storing: Storing) -> Option<u64> {
-    only_reads(&call.args, storing)?;
-    Some(work::all(call)?.saturating_mul(STEPS_AN_ELEMENT))
+/// The steps that a request takes.
+fn work_of(call: &mut Call<'_, '_>) -> Option<u64> {
+    Some(call.view.extent(call.key(0)).elements.saturating_mul(STEPS_AN_ELEMENT))
 }
 
-/// The same where each element names a key that is looked up.
+/// The same where each element names a key that is looked up; None where the result is stored.
 fn work_of_others(call: &WholeCall<'_>, storing: Storing) -> Option<u64> {
     only_reads(&call.args, storing)?;
     let (view, key) = call.keyspace.lock_one(call.db, call.now, call.settings, call.args.at(1));

@@ -1,5 +1,6 @@
-//! Requests that read very much. They run on another thread (`core/lent.rs`), on the data as it was when they
-//! came (`store::Keyspace::aside`), and other clients of the worker do not wait for them.
+//! Requests that take long. They run on another thread (`core/lent.rs`), on the data as it was when they came
+//! (`store::Keyspace::aside`), and other clients of the worker do not wait for them. What a request has
+//! written there is put in its place when it has run (`writing`).
 //!
 //! ```text
 //! lock its shards, as for any command -- how many steps will it take? -- few: it runs
@@ -7,8 +8,8 @@
 //!                                                        and the handler runs elsewhere, on these
 //! ```
 //!
-//! What a client sees is the same either way. The request has its place among all others where it was
-//! looked at here: what it reads is remembered (CLIENT TRACKING), counts as used, and is removed if it is
+//! What a client sees is the same either way. A request that reads has its place among all others where it
+//! was looked at here: what it reads is remembered (CLIENT TRACKING), counts as used, and is removed if it is
 //! past its deadline, then. Its hits and misses are counted when it has run. Within EXEC all requests run
 //! where EXEC does.
 use super::record::Says;
@@ -16,37 +17,60 @@ use super::{Executor, Request};
 use crate::core::key_events::KeyEvents;
 use crate::core::lent::{Errand, Task, Turn, Work};
 use crate::core::modes::Modes;
-use crate::core::registry::Row;
+use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
 use crate::core::session::{After, Session};
 use crate::core::tracking::Origin;
 use crate::state::config::Config;
 use base::Millis;
 use base::random::Random;
-use command::{Call, Done, Error, Flags, LONG_STEPS, Long, LongWhole, Scope, WholeCall};
+use command::{Call, DataRun, Done, Error, Flags, LONG_STEPS, Long, LongWhole, Scope, WholeCall};
 use resp::{Args, Reply};
 use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use store::{Key, Keyspace, Listener, Told, View};
+use store::{Before, Key, Keyspace, Listener, Told, View};
 
 /// Keys are shared one by one, so a request of many small ones runs where it is.
 const STEPS_A_KEY: u64 = 4;
 /// In the restless mode of tests one in so many of these requests runs elsewhere, however little it reads.
 const RESTLESS_ONE_IN: usize = 3;
 
+/// Where a turn has no more bytes nobody looks whether a request of it is wide: what one receive brings of
+/// many small requests is not to pay for that.
+pub(super) const WIDE_BYTES: usize = if cfg!(debug_assertions) { 400 } else { 64 << 10 };
+/// A request of one key and so many words takes about as long as one of [`LONG_STEPS`].
+const WIDE_WORDS: usize = LONG_STEPS as usize / 4;
+
+/// How a request runs that may take long because it has very many words, though its command takes no time by
+/// itself (SADD of a million members); None for all others.
+pub(super) fn wide(row: &Row, args: &Args<'_>) -> Option<Long> {
+    let Run::Data(DataRun::Keys(run)) = row.run else { return None };
+    if args.len() < WIDE_WORDS || row.flags.has(Flags::OTHER_DATABASES) || row.only_key(args).is_none() {
+        return None;
+    }
+    cold_path();
+    let only_reads = row.flags.has(Flags::READONLY) && !row.flags.has(Flags::MAY_REPLICATE);
+    Some(match only_reads {
+        true => Long::of_words(|_| false, run),
+        false => Long::of_words(|_| true, run),
+    })
+}
+
 /// What has become of a request that may take long.
 enum Way {
     Ran(Done),
-    /// It is to run on this.
+    /// It reads, and is to run on this.
     Elsewhere(Box<Keyspace>),
+    /// The same of one that writes, with what was under its keys.
+    WritesElsewhere(Box<Keyspace>, Before),
 }
 
 /// A request that is to run elsewhere, and what it runs on.
-struct Reading {
-    aside: Keyspace,
-    config: Arc<Config>,
-    now: Millis,
+pub(super) struct Reading {
+    pub(super) aside: Keyspace,
+    pub(super) config: Arc<Config>,
+    pub(super) now: Millis,
     /// Those of the command's row.
     flags: Flags,
 }
@@ -58,7 +82,7 @@ impl<'s> Executor<'s> {
         &mut self,
         session: &mut Session,
         row: &'s Row,
-        long: &'static Long,
+        long: Long,
         request: &Request<'_, '_>,
         reply: &mut Reply,
     ) -> Done {
@@ -83,13 +107,20 @@ impl<'s> Executor<'s> {
                 self.lend(session, Box::new(move |turn| reading.on_keys(long, &positions, turn)));
                 Ok(())
             }
+            Way::WritesElsewhere(aside, before) => {
+                cold_path();
+                let reading = self.reading(*aside, row);
+                let writing = self.writing(session.db, (row, &args), (long, before));
+                self.lend(session, writing.work(reading));
+                Ok(())
+            }
         }
     }
 
     /// Runs a command on these keys, whose shards the view holds, or shares their values if it takes long.
     fn run_or_share<'k>(
         &self,
-        (session, row, long): (&Session, &Row, &Long),
+        (session, row, long): (&Session, &Row, Long),
         mut view: View<'k>,
         (args, keys, reply): (Args<'k>, &[Key<'k>], &mut Reply),
     ) -> Way {
@@ -98,9 +129,15 @@ impl<'s> Executor<'s> {
         let steps = (long.work)(&mut Call::new(&mut view, args, keys, reply));
         if self.is_to_be_lent(session, steps, keys.len()) {
             cold_path();
-            let aside = view.aside(keys);
+            let way = match (long.writes)(&args) {
+                false => Way::Elsewhere(Box::new(view.aside(keys))),
+                true => {
+                    let (before, aside) = view.take_along(keys);
+                    Way::WritesElsewhere(Box::new(aside), before)
+                }
+            };
             self.let_go(view);
-            return Way::Elsewhere(Box::new(aside));
+            return way;
         }
         if row.flags.has(Flags::READONLY) {
             view.count_lookups();
@@ -166,7 +203,7 @@ impl<'s> Executor<'s> {
         is_long || self.server.restless.draw(RESTLESS_ONE_IN) == Some(0)
     }
 
-    fn reading(&self, mut aside: Keyspace, row: &Row) -> Reading {
+    pub(super) fn reading(&self, mut aside: Keyspace, row: &Row) -> Reading {
         let events = &self.server.key_events;
         aside.tell_misses_to(|| Box::new(Misses(Arc::clone(events))));
         Reading { aside, config: Arc::clone(&self.config), now: self.now.wall, flags: row.flags }
@@ -202,8 +239,8 @@ impl<'s> Executor<'s> {
 }
 
 impl Reading {
-    fn on_keys(self, long: &Long, positions: &[u32], turn: Turn<'_>) -> Done {
-        let Turn { server, session, args, reply } = turn;
+    fn on_keys(self, long: Long, positions: &[u32], turn: Turn<'_>) -> Done {
+        let Turn { server, session, args, reply, .. } = turn;
         let Reading { aside, config, now, flags } = self;
         let names = positions.iter().map(|position| args.at(*position as usize));
         let names = names.map(|name| (name, aside.hash(name)));
@@ -218,7 +255,7 @@ impl Reading {
     }
 
     fn on_all(self, long: &LongWhole, mut random: Random, turn: Turn<'_>) -> Done {
-        let Turn { server, session, args, reply } = turn;
+        let Turn { server, session, args, reply, .. } = turn;
         let Reading { aside, config, now, .. } = self;
         let done = (long.run)(&mut WholeCall {
             keyspace: &aside,

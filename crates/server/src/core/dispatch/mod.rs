@@ -16,6 +16,7 @@
 //! that needs the whole keyspace for itself lets it go, takes all gates, and comes back (`state/gate.rs`).
 //! Checks that only a session in some mode needs are in `admission`.
 mod admission;
+mod after;
 mod alone;
 mod elsewhere;
 mod enter;
@@ -27,13 +28,15 @@ mod remember;
 pub(crate) mod replay;
 mod script;
 mod serve;
+mod writing;
 
 pub(crate) use alone::run_alone;
+pub(crate) use writing::{Committed, Writing};
 
 use super::cross_protocol;
 use super::too_long::is_too_long;
 use crate::core::call::{Apart, Leave, ServerCall, ServerRun};
-use crate::core::command_log::{Bounds, Measured};
+use crate::core::command_log::Bounds;
 use crate::core::error;
 use crate::core::functions::FunctionInterpreter;
 use crate::core::lent::Errand;
@@ -54,9 +57,9 @@ use crate::state::acl::Users;
 use crate::state::clock::Moment;
 use crate::state::config::{Config, Tracking};
 use crate::state::counters::Counters;
+use crate::state::histogram;
 use crate::state::pause::Held;
 use crate::state::persistence;
-use crate::state::{histogram, latency};
 use base::Millis;
 use base::hash::Hash;
 use base::random::Random;
@@ -419,7 +422,7 @@ impl<'s> Executor<'s> {
         self.ticks_max = if shows_all { 0 } else { self.bounds.ticks.min(self.look_ticks) };
         let is_congested = self.mailboxes.is_congested();
         let is_refusing = self.server.persistence.refusing() != persistence::NOTHING;
-        let may_be_long = self.request_bytes > self.element_bytes_max;
+        let may_be_long = self.request_bytes > self.element_bytes_max.min(elsewhere::WIDE_BYTES);
         let is_journal_behind = self.recorder.is_on() && self.server.journal.is_behind();
         self.is_guarded = self.memory_limit.is_set()
             || may_be_long
@@ -507,20 +510,33 @@ impl<'s> Executor<'s> {
                 return None;
             }
         }
-        if self.is_guarded
-            && let Err(hindrance) = self.guard(session, row, request)
-        {
-            self.hinder(session, row, hindrance, (request, reply));
-            return None;
+        if self.is_guarded {
+            if let Err(hindrance) = self.guard(session, row, request) {
+                self.hinder(session, row, hindrance, (request, reply));
+                return None;
+            }
+            if let Some(long) = elsewhere::wide(row, &request.args) {
+                session.record.last_row.store(row.number as u32, Relaxed);
+                let done = self.run_long(session, row, long, request, reply);
+                self.note_done(row, done, reply);
+                return Some(row);
+            }
         }
         session.record.last_row.store(row.number as u32, Relaxed);
-        if let Err(error) = self.run(session, row, request, reply) {
+        let done = self.run(session, row, request, reply);
+        self.note_done(row, done, reply);
+        Some(row)
+    }
+
+    /// Answers with the error of a command that has run, if it has failed.
+    #[inline(always)]
+    fn note_done(&self, row: &Row, done: Done, reply: &mut Reply) {
+        if let Err(error) = done {
             cold_path();
             self.counters.commands[row.number].failed.add(1);
             self.counters.count_error(error.text());
             reply.error(error.text());
         }
-        Some(row)
     }
 
     /// Whether a request may run now: its arguments are short enough, no worker has too much to deliver, and
@@ -605,39 +621,6 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// Adds ticks to the time of a command whose reply is written piece by piece.
-    #[cold]
-    pub(crate) fn count_time(&self, row: u32, ticks: u64) {
-        self.counters.commands[row as usize].ticks.add(ticks);
-    }
-
-    /// After the last piece of such a reply. `ticks` are those of the command by itself, which were counted
-    /// when it ran, and those of all pieces together; the statistics get the second instead of the first.
-    #[cold]
-    pub(crate) fn look_back(
-        &self,
-        session: &Session,
-        ticks: (u64, u64),
-        (args, reply_bytes): (Args<'_>, usize),
-    ) {
-        let row = self.server.registry.row(session.record.last_row.load(Relaxed) as usize);
-        self.counters.commands[row.number].correct(ticks, self.tracked);
-        self.report(session, row, (ticks.1, args, reply_bytes));
-    }
-
-    /// Gives a call to the latency monitor and the logs of commands, which keep it if it passes their bounds.
-    fn report(&self, session: &Session, row: &Row, (ticks, args, reply_bytes): (u64, Args<'_>, usize)) {
-        let shows_all = self.ticks_max == 0;
-        if !shows_all && ticks < self.bounds.ticks && reply_bytes < self.bounds.reply_bytes {
-            return;
-        }
-        let call = Measured { time_ns: self.meter.ns(ticks), args, reply_bytes };
-        let time_s = self.server.clock.now_us() / 1_000_000;
-        let event = if row.flags.has(Flags::FAST) { latency::FAST_COMMAND } else { latency::COMMAND };
-        self.server.latency.note(&self.config, event, call.time_ns, time_s);
-        self.server.command_log.note(&self.config.command_log, row, &call, &session.record, time_s);
-    }
-
     /// Answers with the refusal's error and counts it. EXEC will run none of a transaction of which a request
     /// was refused; one whose EXEC is refused is given up.
     #[cold]
@@ -673,7 +656,7 @@ impl<'s> Executor<'s> {
         request: &Request<'s, '_>,
         reply: &mut Reply,
     ) -> Done {
-        if let Run::Data(DataRun::Keys(run)) = row.run
+        if let Some(run) = run_of_keys(row, &request.args)
             && let (Some(key), Some(hash)) = (row.only_key(&request.args), request.hash)
             && !self.recorder.is_on()
         {
@@ -697,7 +680,7 @@ impl<'s> Executor<'s> {
         }
         match row.run {
             Run::Data(DataRun::Keys(run)) => self.run_on_keys(db, row, run, request, reply),
-            Run::Data(DataRun::Long(long)) => self.run_long(session, row, long, request, reply),
+            Run::Data(DataRun::Long(long)) => self.run_long(session, row, *long, request, reply),
             Run::Data(DataRun::Blocking(run)) => self.run_blocking(session, row, run, request, reply),
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => self.alone(|this| {
@@ -718,7 +701,7 @@ impl<'s> Executor<'s> {
             Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => {
                 self.run_long_on_all(session, row, (Scope::Exclusive, &ways.all), (args, reply))
             }
-            Run::Data(DataRun::KeysOrAll(ways)) => self.run_long(session, row, &ways.keys, request, reply),
+            Run::Data(DataRun::KeysOrAll(ways)) => self.run_long(session, row, ways.keys, request, reply),
             Run::Server(ServerRun::Begin) => self.multi(session, reply),
             Run::Server(ServerRun::Queue) if session.has_queued(Flags::RUNS_SCRIPT) && !self.runs_scripts => {
                 self.exec_with_scripts(session, reply)
@@ -881,6 +864,16 @@ impl<'s> Executor<'s> {
 /// The scale of the histograms, if calls are tracked.
 fn tracked(config: &Config, meter: &Meter) -> Option<Scale> {
     (config.latency_tracking == Tracking::On).then(|| meter.scale(histogram::UNIT_NS))
+}
+
+/// What runs a command of keys that does not take long.
+#[inline(always)]
+fn run_of_keys(row: &Row, args: &Args<'_>) -> Option<fn(&mut Call<'_, '_>) -> Done> {
+    match row.run {
+        Run::Data(DataRun::Keys(run)) => Some(run),
+        Run::Data(DataRun::Long(long)) if args.len() < usize::from(long.words_min) => Some(long.run),
+        _ => None,
+    }
 }
 
 /// The checks that need nothing but the row and the number of arguments. Returns the row that runs, which is

@@ -1,11 +1,12 @@
-//! Requests that name a key which is on its way to another server (MIGRATE): they are tried again until it is
-//! there, or is not.
+//! Requests that name a key which is on its way to another server (MIGRATE), or may change one that a command
+//! elsewhere holds: they are tried again until it is there, or is not, and until that command has ended.
 use super::{Executor, Request};
 use crate::core::call::Apart;
 use crate::core::lent::{Errand, OwnThread, Task, Turn, Work};
 use crate::core::registry::Row;
 use crate::core::server::Server;
 use crate::core::session::{After, Session};
+use command::Flags;
 use resp::Args;
 use std::io;
 
@@ -45,6 +46,8 @@ impl<'s> Executor<'s> {
     fn has_moving(&mut self, db: u16, row: &Row, args: &Args<'_>) -> bool {
         row.extract_keys(args, &mut self.positions);
         let names = self.positions.iter().map(|position| args.at(*position as usize));
-        self.server.moving.has_any(db, names)
+        let has = |flag| row.flags.has(flag);
+        let may_change = has(Flags::WRITE) || has(Flags::MAY_REPLICATE) || has(Flags::RUNS_SCRIPT);
+        self.server.moving.has_any(db, names, may_change)
     }
 }

@@ -1,0 +1,49 @@
+//! What is known of a call when it is over: its time, and whether a log of commands keeps it.
+use super::Executor;
+use crate::core::command_log::Measured;
+use crate::core::registry::Row;
+use crate::core::session::Session;
+use crate::state::latency;
+use command::Flags;
+use resp::Args;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Executor<'_> {
+    /// Adds ticks to the time of a command whose reply is written piece by piece.
+    #[cold]
+    pub(crate) fn count_time(&self, row: u32, ticks: u64) {
+        self.counters.commands[row as usize].ticks.add(ticks);
+    }
+
+    /// After the last piece of such a reply. `ticks` are those of the command by itself, which were counted
+    /// when it ran, and those of all pieces together; the statistics get the second instead of the first.
+    #[cold]
+    pub(crate) fn look_back(
+        &self,
+        session: &Session,
+        ticks: (u64, u64),
+        (args, reply_bytes): (Args<'_>, usize),
+    ) {
+        let row = self.server.registry.row(session.record.last_row.load(Relaxed) as usize);
+        self.counters.commands[row.number].correct(ticks, self.tracked);
+        self.report(session, row, (ticks.1, args, reply_bytes));
+    }
+
+    /// Gives a call to the latency monitor and the logs of commands, which keep it if it passes their bounds.
+    pub(super) fn report(
+        &self,
+        session: &Session,
+        row: &Row,
+        (ticks, args, reply_bytes): (u64, Args<'_>, usize),
+    ) {
+        let shows_all = self.ticks_max == 0;
+        if !shows_all && ticks < self.bounds.ticks && reply_bytes < self.bounds.reply_bytes {
+            return;
+        }
+        let call = Measured { time_ns: self.meter.ns(ticks), args, reply_bytes };
+        let time_s = self.server.clock.now_us() / 1_000_000;
+        let event = if row.flags.has(Flags::FAST) { latency::FAST_COMMAND } else { latency::COMMAND };
+        self.server.latency.note(&self.config, event, call.time_ns, time_s);
+        self.server.command_log.note(&self.config.command_log, row, &call, &session.record, time_s);
+    }
+}

@@ -1,0 +1,208 @@
+//! Requests that write and take long. They run elsewhere as those that read do, on values with one more owner
+//! each; what they have made of their keys is then put in its place by the session's worker, under the locks
+//! of these keys, with all that follows from a write.
+//!
+//! ```text
+//! worker: share the values, hold the keys -- a thread: run -- worker: lock, has anybody changed a key?
+//!               ^                                                       |             \-- no: commit
+//!               \------------------- share them anew, run again --------/ yes
+//! ```
+//!
+//! The request has its place among all others where it is committed: until then nobody sees anything of it,
+//! and its number in the journal is of that moment. So nobody may have changed a key that it names in
+//! between, also one that it only reads. While the keys are *held* (`state/moving.rs`), requests that may
+//! change one are tried again later; those that read go on. What cannot be held back is seen when it is to be
+//! committed, and the request runs again: a key that expires or is evicted, FLUSHALL, a script that reaches
+//! for a key, a client that waited for a key and is served. One that has run in vain so often runs where it
+//! is.
+//!
+//! Nothing is committed while CLIENT PAUSE holds writes back, while a script has all gates for long, or while
+//! data is loaded; nor after SHUTDOWN has begun: then nobody is told that it was done, and it is not.
+use super::Executor;
+use super::elsewhere::Reading;
+use crate::core::lent::{Lent, Turn, Work};
+use crate::core::registry::Row;
+use crate::core::server::Server;
+use crate::state::pause::Held;
+use command::{Call, Done, Effects, Long, Words};
+use resp::Args;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use store::{Before, Garbage, Made};
+
+/// So often a request runs elsewhere in vain.
+const TRIES_MAX: u32 = 4;
+
+/// A request that writes elsewhere.
+pub(crate) struct Writing {
+    long: Long,
+    /// Where its keys are among its arguments.
+    positions: Vec<u32>,
+    before: Before,
+    made: Made,
+    /// What it tells the journal, and in which words; None where nobody read it when the request began.
+    effects: Option<(Effects, Words)>,
+    tries: u32,
+    _hold: Hold,
+}
+
+/// Keys that are held back from others that may change them, until it is dropped.
+struct Hold {
+    server: Arc<Server>,
+    db: u16,
+    names: Vec<Vec<u8>>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.server.moving.let_go(self.db, &self.names);
+    }
+}
+
+/// What has become of a request that has run elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Committed {
+    Done,
+    /// It cannot be now.
+    Later,
+    /// It runs again.
+    Anew,
+}
+
+impl Executor<'_> {
+    /// A request that is to write elsewhere, whose keys are shared.
+    pub(super) fn writing(
+        &mut self,
+        db: u16,
+        (row, args): (&Row, &Args<'_>),
+        (long, before): (Long, Before),
+    ) -> Box<Writing> {
+        row.extract_keys(args, &mut self.positions);
+        let names = self.positions.iter().map(|position| args.at(*position as usize).to_vec());
+        let hold = Hold { server: self.server.shared(), db, names: names.collect() };
+        self.server.moving.hold(db, &hold.names);
+        Box::new(Writing {
+            long,
+            positions: self.positions.clone(),
+            before,
+            made: Made::default(),
+            effects: self.wanted_effects(),
+            tries: 0,
+            _hold: hold,
+        })
+    }
+
+    fn wanted_effects(&self) -> Option<(Effects, Words)> {
+        self.recorder.is_on().then(|| (Effects::default(), self.server.journal.words()))
+    }
+
+    /// A request has run elsewhere: what it has written takes its place, or it is to be lent again.
+    pub(crate) fn commit(&mut self, lent: &mut Lent) -> Committed {
+        let Some(writing) = lent.writing.take() else { return Committed::Done };
+        self.begin();
+        let committed = match self.may_commit() {
+            true => self.commit_now(lent, writing),
+            false => {
+                lent.writing = Some(writing);
+                Committed::Later
+            }
+        };
+        self.end();
+        committed
+    }
+
+    fn may_commit(&self) -> bool {
+        self.held == Held::Nothing && !self.is_shut_out && !self.server.persistence.is_loading()
+    }
+
+    fn commit_now(&mut self, lent: &mut Lent, mut writing: Box<Writing>) -> Committed {
+        if writing.made.is_nothing() {
+            return Committed::Done;
+        }
+        self.attend(&lent.session);
+        let (start, records) = (self.meter.read(), self.end_of_records());
+        let db = lent.session.db;
+        let row = self.server.registry.row(lent.session.record.last_row.load(Relaxed) as usize);
+        let Lent { request, reply, done, .. } = lent;
+        let args = request.args();
+        let names = writing.positions.iter().map(|position| args.at(*position as usize));
+        let names = names.map(|name| (name, self.server.keyspace.hash(name)));
+        let (mut view, keys) = self.server.keyspace.lock(db, self.now.wall, &self.config.store, names);
+        self.prepare(&mut view, row, &keys);
+        let is_unheard = self.recorder.is_on() && writing.effects.is_none();
+        if is_unheard || !view.is_still(&keys, &writing.before) {
+            writing.tries += 1;
+            if writing.tries <= TRIES_MAX {
+                let (before, aside) = view.take_along(&keys);
+                self.let_go(view);
+                let outdated =
+                    (std::mem::replace(&mut writing.before, before), std::mem::take(&mut writing.made));
+                writing.effects = self.wanted_effects();
+                let reading = self.reading(aside, row);
+                lent.begin_anew(writing.work_anew(reading, outdated));
+                return Committed::Anew;
+            }
+            drop(reply.take_remainder());
+            reply.cut(0);
+            *done = self.run_call(db, &mut view, writing.long.run, (args, &keys, reply), |_| ());
+        } else {
+            let recording = self.recorder.begin(&self.server.journal, db, &view);
+            view.accept(&keys, std::mem::take(&mut writing.made));
+            if let (Some(recording), Some((effects, _))) = (recording, writing.effects.take()) {
+                self.recorder.end_made(recording, &self.server.journal, &mut view, effects);
+            }
+        }
+        self.let_go(view);
+        if self.end_of_records() != records {
+            lent.session.records_end = self.end_of_records();
+        }
+        lent.ticks += self.meter.read().since(start);
+        self.free_outdated(*writing);
+        Committed::Done
+    }
+
+    /// Frees in the background what only a request has kept that has ended.
+    fn free_outdated(&self, writing: Writing) {
+        let mut garbage: Vec<Garbage> = writing.before.into_garbage().collect();
+        if !garbage.is_empty() {
+            self.server.background.free(&mut garbage);
+        }
+    }
+}
+
+impl Writing {
+    /// What the thread does.
+    pub(super) fn work(self: Box<Self>, reading: Reading) -> Work {
+        Box::new(move |turn| self.run(reading, turn))
+    }
+
+    /// The same, after it has made something in vain, which the thread frees.
+    fn work_anew(self: Box<Self>, reading: Reading, outdated: (Before, Made)) -> Work {
+        Box::new(move |turn| {
+            drop(outdated);
+            self.run(reading, turn)
+        })
+    }
+
+    fn run(mut self: Box<Self>, reading: Reading, turn: Turn<'_>) -> Done {
+        let Turn { session, args, reply, writing, .. } = turn;
+        let Reading { aside, config, now, .. } = reading;
+        let names = self.positions.iter().map(|position| args.at(*position as usize));
+        let names = names.map(|name| (name, aside.hash(name)));
+        let (mut view, keys) = aside.lock(session.db, now, &config.store, names);
+        let effects = self.effects.as_mut().map(|(effects, words)| {
+            effects.begin(session.db, *words);
+            effects
+        });
+        let done = (self.long.run)(&mut Call::new(&mut view, args, &keys, reply).telling(effects));
+        self.made = view.made(&keys, &self.before);
+        if let Some((effects, _)) = &mut self.effects
+            && self.made.is_change()
+        {
+            effects.end(args.iter_from(0));
+        }
+        drop((keys, view));
+        *writing = Some(self);
+        done
+    }
+}
