@@ -133,3 +133,106 @@ fn is_one<T>(a: Option<&T>, b: Option<&T>) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Deadline, Event, KeyspaceOptions, Settings};
+    use base::Millis;
+    use base::hash::Seed;
+
+    const NOW: Millis = Millis(1000);
+    const NAMES: [&[u8]; 3] = [b"large", b"small", b"none"];
+
+    fn keyspace() -> Keyspace {
+        let options = KeyspaceOptions { shard_bits: 2, databases: 2, seed: Seed::new(1, 2) };
+        let keyspace = Keyspace::new(options);
+        add(&keyspace, b"large", 10_000);
+        add(&keyspace, b"small", 3);
+        keyspace
+    }
+
+    fn add(keyspace: &Keyspace, name: &[u8], members: u32) {
+        let settings = Settings::default();
+        let (mut view, key) = keyspace.lock_one(0, NOW, &settings, name);
+        let mut set = view.set_or_new(&key).unwrap();
+        for member in 0..members {
+            set.insert(member.to_string().as_bytes());
+        }
+    }
+
+    fn lens(keyspace: &Keyspace, now: Millis) -> [Option<u64>; 3] {
+        let settings = Settings::default();
+        NAMES.map(|name| {
+            let (mut view, key) = keyspace.lock_one(0, now, &settings, name);
+            view.set(&key).unwrap().map(|set| set.len())
+        })
+    }
+
+    /// Calls `work` between the time at which the keys are taken along and that at which what was made beside
+    /// is to be accepted; whether it was.
+    fn make(keyspace: &Keyspace, now: Millis, work: impl FnOnce()) -> bool {
+        let settings = Settings::default();
+        let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &NAMES);
+        let (before, beside) = view.take_along(&keys);
+        drop(view);
+        let (mut view, keys) = beside.lock_named(0, NOW, &settings, &NAMES);
+        view.set_mut(&keys[0]).unwrap().unwrap().remove(b"7");
+        view.reduced(&keys[0], 1, Event::set("srem"));
+        view.remove(&keys[1]);
+        view.changed(&keys[1], 1, Event::DEL);
+        view.set_or_new(&keys[2]).unwrap().insert(b"new");
+        view.changed(&keys[2], 1, Event::set("sadd"));
+        let made = view.made(&keys, &before);
+        drop(view);
+        work();
+        let (mut view, keys) = keyspace.lock_named(0, now, &settings, &NAMES);
+        let is_still = view.is_still(&keys, &before);
+        if is_still {
+            view.accept(&keys, made);
+        }
+        is_still
+    }
+
+    #[test]
+    fn what_was_made_beside_takes_its_place_and_is_counted() {
+        let keyspace = keyspace();
+        keyspace.hear_every_change(true);
+        let settings = Settings::default();
+        assert!(make(&keyspace, NOW, || assert_eq!(lens(&keyspace, NOW), [Some(10_000), Some(3), None])));
+        assert_eq!(lens(&keyspace, NOW), [Some(9_999), None, Some(1)]);
+        assert_eq!((keyspace.stats().dirty, keyspace.len(0)), (3, 2));
+        let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &NAMES);
+        assert!(view.take_told().is_empty(), "it was told when the view before had ended");
+        assert_eq!(view.extent(&keys[0]).elements, 9_999);
+    }
+
+    #[test]
+    fn a_key_that_was_changed_meanwhile_is_seen() {
+        let changes: [fn(&Keyspace); 5] = [
+            |keyspace| add(keyspace, b"large", 10_001),
+            |keyspace| add(keyspace, b"small", 4),
+            |keyspace| add(keyspace, b"none", 1),
+            |keyspace| drop(keyspace.flush(None)),
+            |keyspace| {
+                let settings = Settings::default();
+                let (mut view, key) = keyspace.lock_one(0, NOW, &settings, b"large");
+                view.set_deadline(&key, Deadline::At(Millis(5000)));
+            },
+        ];
+        for change in changes {
+            let keyspace = keyspace();
+            assert!(!make(&keyspace, NOW, || change(&keyspace)));
+        }
+    }
+
+    #[test]
+    fn a_key_whose_deadline_passes_meanwhile_is_not_what_it_was() {
+        let (keyspace, settings) = (keyspace(), Settings::default());
+        let (mut view, key) = keyspace.lock_one(0, NOW, &settings, b"small");
+        view.set_deadline(&key, Deadline::At(Millis(2000)));
+        drop(view);
+        assert!(!make(&keyspace, Millis(2000), || ()));
+        assert!(make(&keyspace, Millis(1999), || ()));
+    }
+}

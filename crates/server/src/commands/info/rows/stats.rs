@@ -82,7 +82,7 @@ pub(in super::super) const STATS: &[Metric] = &[
     })
     .unit(Unit::Milliseconds),
     counter("evicted_keys", "Keys that were evicted for `maxmemory`.", |r| r.keyspace().evicted.into()),
-    counter("lent_requests", "Requests that read so much that they ran on threads of their own.", |r| {
+    counter("lent_requests", "Requests that took so long that they ran on threads of their own.", |r| {
         r.server.stats.requests_lent.load(Relaxed).into()
     }),
     counter(
