@@ -104,6 +104,9 @@ impl Moving {
         may_change: bool,
     ) -> bool {
         let (keys, held) = (lock(&self.keys), lock(&self.held));
+        if keys.is_empty() && !may_change {
+            return false;
+        }
         let mut names = names.map(|name| (db, name.to_vec()));
         names.any(|key| keys.contains(&key) || may_change && held.contains_key(&key))
     }

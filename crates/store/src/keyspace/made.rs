@@ -43,6 +43,11 @@ impl Made {
         self.counted.dirty > 0
     }
 
+    /// What of it is large, to be freed in the background because it is not wanted.
+    pub fn into_garbage(self) -> impl Iterator<Item = Garbage> {
+        self.values.into_iter().filter_map(|(_, value)| value?.into_garbage())
+    }
+
     /// Whether there is anything to do where the command's keys are.
     pub fn is_nothing(&self) -> bool {
         self.values.is_empty() && self.told.is_empty() && self.counted == ShardStats::default()

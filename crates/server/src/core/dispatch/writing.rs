@@ -164,6 +164,7 @@ impl Executor<'_> {
     /// Frees in the background what only a request has kept that has ended.
     fn free_outdated(&self, writing: Writing) {
         let mut garbage: Vec<Garbage> = writing.before.into_garbage().collect();
+        garbage.extend(writing.made.into_garbage());
         if !garbage.is_empty() {
             self.server.background.free(&mut garbage);
         }
