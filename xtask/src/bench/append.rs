@@ -1,25 +1,29 @@
 //! What the append-only file costs a SET: processor time of all the server's threads with `appendfsync
 //! everysec` and without a file, at depths 16 and 100; with `always`, how many SETs fifty clients are
-//! answered in a second, each of which waits for its reply. The servers take turns, and medians of ratios
-//! within rounds count, as in `turns`. The files lie in the target folder, so that the disk under it is
-//! measured.
+//! answered in a second, each of which waits for its reply (`clients.rs`: what the load takes of the machine,
+//! the servers have not). The servers take turns, and medians of ratios within rounds count, as in `turns`.
+//! The files lie in the target folder, so that the disk under it is measured.
 use super::Options;
 use super::anysize::median;
+use super::clients::{Clients, Load};
 use super::crowd::Crowd;
 use super::server::{Server, Spec, pin_this};
-use super::turns::turn;
+use super::turns::{drawn, turn};
 use crate::shell::{Outcome, target_folder};
 use base::random::Random;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 60;
 const REQUESTS: usize = 4_000;
+/// A turn of `always`.
+const TURN: Duration = Duration::from_millis(100);
 
 /// A server with its files in a folder that goes with it.
 struct Case {
     server: Server,
     crowd: Crowd,
+    clients: Clients,
     name: String,
     folder: PathBuf,
     cpu_us: Vec<f64>,
@@ -32,9 +36,23 @@ impl Drop for Case {
     }
 }
 
+impl Case {
+    /// Sends the requests of a turn; how many they were.
+    fn send(&mut self, depth: usize, random: &mut Random) -> Result<usize, String> {
+        if depth > 1 {
+            return turn(&mut self.crowd, "set", (REQUESTS * depth.min(16), depth), random);
+        }
+        self.clients.run((Load::Full, TURN), &mut drawn("set", random)?, &mut || Ok(true))?;
+        Ok(self.clients.take_times().count())
+    }
+}
+
 pub(crate) fn run(options: &Options) -> Outcome {
     let rounds = options.rounds.unwrap_or(ROUNDS);
     for (sync, depths) in [("everysec", &[16, 100][..]), ("always", &[1])] {
+        if !options.wants(sync) {
+            continue;
+        }
         for depth in depths {
             compare(options, sync, *depth, rounds)?;
         }
@@ -57,8 +75,7 @@ fn compare(options: &Options, sync: &str, depth: usize, rounds: usize) -> Outcom
     for round in 0..=rounds {
         for case in &mut cases {
             let (before_us, began) = (case.server.cpu_us(), Instant::now());
-            let requests = (REQUESTS * depth.min(16), depth);
-            let sent = turn(&mut case.crowd, "set", requests, &mut random)? as f64;
+            let sent = case.send(depth, &mut random)? as f64;
             // The first round only warms the caches.
             if round > 0 {
                 case.cpu_us.push((case.server.cpu_us() - before_us) / sent);
@@ -102,6 +119,6 @@ fn start(spec: &Spec, sync: &str, number: usize, options: &Options) -> Result<Ca
     };
     let core = (options.threads == 1 && sync != "always").then_some("0");
     let server = Server::start(&spec.with(&args), core)?;
-    let crowd = Crowd::connect(server.port)?;
-    Ok(Case { server, crowd, name, folder, cpu_us: Vec::new(), wall_us: Vec::new() })
+    let (crowd, clients) = (Crowd::connect(server.port)?, Clients::connect(&server)?);
+    Ok(Case { server, crowd, clients, name, folder, cpu_us: Vec::new(), wall_us: Vec::new() })
 }

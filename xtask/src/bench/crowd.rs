@@ -132,7 +132,7 @@ impl Member {
 }
 
 /// How many replies `bytes` begins with, and how long they are together. Errors end the run.
-fn whole_replies(bytes: &[u8]) -> std::io::Result<(usize, usize)> {
+pub(super) fn whole_replies(bytes: &[u8]) -> std::io::Result<(usize, usize)> {
     let (mut count, mut at) = (0, 0);
     while let Some(len) = whole_reply(&bytes[at..])? {
         (count, at) = (count + 1, at + len);

@@ -12,6 +12,7 @@ mod builds;
 mod bytes;
 mod chart;
 mod client;
+mod clients;
 mod crowd;
 mod curves;
 mod data_sets;
@@ -30,7 +31,9 @@ mod page;
 mod parts;
 mod progress;
 mod redis_benchmark;
+mod replay;
 mod replies;
+mod saving;
 mod scripts;
 mod server;
 mod sessions;
@@ -73,6 +76,13 @@ pub(crate) struct Options {
     pub(crate) is_quick: bool,
     /// Every combination of the build matrix.
     pub(crate) is_full: bool,
+}
+
+impl Options {
+    /// Whether this case is to be measured.
+    fn wants(&self, case: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|name| name == case)
+    }
 }
 
 struct Benchmark {
@@ -122,7 +132,7 @@ const fn printed(
 }
 
 /// The parts of the page in its order, then the others.
-const BENCHMARKS: [Benchmark; 24] = [
+const BENCHMARKS: [Benchmark; 26] = [
     part(
         "anysize",
         "COLLECTION",
@@ -197,10 +207,22 @@ const BENCHMARKS: [Benchmark; 24] = [
         "Server CPU a key of BGSAVE and of loading, the file, the start, and the pause",
         snapshots::run,
     ),
+    printed(
+        "saving",
+        "LOAD",
+        "Times of GET and SET, and resident memory, while BGSAVE writes --keys keys and while it does not",
+        saving::run,
+    ),
+    printed(
+        "replay",
+        "CASE",
+        "Server CPU a key and time of a start from an append-only file, of commands and with a base",
+        replay::run,
+    ),
     printed("scripts", "CASE", "Server CPU of EVALSHA: a GET and a SET, nothing, a long loop", scripts::run),
     printed(
         "append",
-        "",
+        "APPENDFSYNC",
         "Server CPU and throughput of SET with an append-only file, everysec and always",
         append::run,
     ),

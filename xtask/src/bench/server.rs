@@ -166,6 +166,13 @@ impl Server {
         text.split(' ').nth(1).and_then(|p| p.parse::<u64>().ok()).unwrap_or(0) * 4096
     }
 
+    /// Whether it has forked a process that has not been waited for.
+    pub(crate) fn has_children(&self) -> bool {
+        let id = self.process.id();
+        std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"))
+            .is_ok_and(|ids| !ids.trim().is_empty())
+    }
+
     /// Its processor time so far.
     pub(crate) fn cpu(&self) -> CpuReading {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();

@@ -17,20 +17,18 @@ use base::random::Random;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const KEYS: u64 = 1_000_000;
+pub(super) const KEYS: u64 = 1_000_000;
 const DEPTH: usize = 200;
-const CASES: [&str; 6] = ["strings", "short", "hashes", "lists", "zsets", "sets"];
+pub(super) const CASES: [&str; 6] = ["strings", "short", "hashes", "lists", "zsets", "sets"];
 /// How often BGSAVE is asked for; the first is measured, all of them for the pause.
 const SAVES: usize = 5;
 /// The time between two looks at whether it is done.
-const PAUSE: Duration = Duration::from_millis(20);
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let keys = options.keys.unwrap_or(KEYS);
-    let cases =
-        CASES.iter().filter(|case| options.names.is_empty() || options.names.iter().any(|n| n == *case));
     println!("{keys} keys; CPU in microseconds a key, beside it in parts of the last server's");
-    for case in cases {
+    for case in CASES.iter().filter(|case| options.wants(case)) {
         let mut runs = Vec::new();
         for spec in &options.servers {
             let folder = Folder::new()?;
@@ -67,10 +65,10 @@ struct Run {
 }
 
 /// A folder for the file, gone when it is dropped.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
-    fn new() -> Result<Folder, String> {
+    pub(super) fn new() -> Result<Folder, String> {
         let path = std::env::temp_dir().join(format!("sardine-bench-{}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(|e| format!("bench: {}: {e}", path.display()))?;
         Ok(Folder(path))
@@ -114,7 +112,7 @@ fn measure(spec: &Spec, case: &str, keys: u64, folder: &Path) -> Result<Run, Str
 
 /// Starts a server, and waits until it has its data.
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
-fn start_loaded(spec: &Spec) -> Result<(Server, f64), String> {
+pub(super) fn start_loaded(spec: &Spec) -> Result<(Server, f64), String> {
     let began = Instant::now();
     let server = Server::start(spec, None)?;
     let mut client = server.client()?;
@@ -136,7 +134,7 @@ fn save(client: &mut Client) -> Result<u64, String> {
     time.and_then(|time| time.parse().ok()).ok_or_else(|| format!("bench: no time in {stats:?}"))
 }
 
-fn fill(client: &mut Client, case: &str, keys: u64) -> Result<(), String> {
+pub(super) fn fill(client: &mut Client, case: &str, keys: u64) -> Result<(), String> {
     let mut random = Random::new(21);
     let letters: Vec<u8> = (0..8192).map(|_| b'a' + random.below(26) as u8).collect();
     for number in 0..keys {

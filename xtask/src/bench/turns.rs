@@ -76,16 +76,21 @@ pub(super) fn turn(
     (requests, depth): (usize, usize),
     random: &mut Random,
 ) -> Result<usize, String> {
+    let mut write = drawn(test, random)?;
+    crowd.take_turn(&mut Turn { requests, depth, write: &mut write })
+}
+
+/// Appends a request of this test, each time with another key.
+pub(super) fn drawn(test: &str, random: &mut Random) -> Result<impl FnMut(&mut Vec<u8>), String> {
     let request = request(test)?;
     let key_at = request.windows(KEY.len()).position(|bytes| bytes == KEY);
-    let mut write = |out: &mut Vec<u8>| {
+    Ok(move |out: &mut Vec<u8>| {
         out.extend_from_slice(&request);
         if let Some(key_at) = key_at {
             let end = out.len() - request.len() + key_at + KEY.len();
             draw_key(&mut out[..end], random);
         }
-    };
-    crowd.take_turn(&mut Turn { requests, depth, write: &mut write })
+    })
 }
 
 /// What redis-benchmark sends in the test of this name, with a key still to be drawn.
