@@ -24,7 +24,10 @@ const STRIDE: usize = 16;
 const COPY_MIN: usize = 3;
 const COPY_MAX: usize = 264;
 const REACH: usize = 1 << 13;
-const TABLE_BITS: u32 = 13;
+/// The table has two to the power of the text's own number of bits and so many more slots.
+const TABLE_BITS_MORE: u32 = 4;
+const TABLE_BITS_MIN: u32 = 10;
+const TABLE_BITS_MAX: u32 = 16;
 
 /// Fills `target` from `input`; all of both must be used. Never panics, whatever the bytes; what `target`
 /// holds after an error means nothing.
@@ -80,7 +83,7 @@ fn copy_back(target: &mut [u8], filled: usize, back: usize, len: usize) -> Resul
 }
 
 /// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd. This takes
-/// one pass, and 32 KB for a [`Compressor`] of its own.
+/// one pass, and up to 256 KB for a [`Compressor`] of its own.
 pub fn compress(input: &[u8], target: &mut Vec<u8>) {
     Compressor::default().compress(input, target);
 }
@@ -91,18 +94,17 @@ pub fn len_max(compressed: usize) -> usize {
 }
 
 /// Compresses one text after another, with one table.
+///
+/// The table has eight slots and more for each byte of a text, up to as many as liblzf has: fewer would lose
+/// copies, and make the files longer than Redis's. A short text uses the beginning of it, which stays in a
+/// core's cache.
+#[derive(Default)]
 pub struct Compressor {
     /// For each hash, where three bytes that have it stood last: an offset into all texts one after another,
-    /// counted from 1, so that the table need not be emptied between two texts.
-    seen: Box<[u32]>,
+    /// counted from 1, so that the table need not be emptied between two texts. It grows as texts want it.
+    seen: Vec<u32>,
     /// The offset at which the next text begins.
     base: u32,
-}
-
-impl Default for Compressor {
-    fn default() -> Compressor {
-        Compressor { seen: vec![0; 1 << TABLE_BITS].into(), base: 0 }
-    }
 }
 
 impl Compressor {
@@ -112,49 +114,80 @@ impl Compressor {
         if self.base.checked_add(input.len() as u32).is_none() {
             *self = Compressor::default();
         }
+        let bits = (input.len().max(1).ilog2() + TABLE_BITS_MORE).clamp(TABLE_BITS_MIN, TABLE_BITS_MAX);
+        if self.seen.len() < 1 << bits {
+            self.seen.resize(1 << bits, 0);
+        }
+        let mut table = Table { seen: &mut self.seen[..1 << bits], shift: 32 - bits, base: self.base + 1 };
         let (mut at, mut literals_from) = (0, 0);
-        while at + COPY_MIN <= input.len() {
-            let from = self.replace(input, at);
-            let is_near = from.is_some_and(|from| at - from <= REACH);
-            let Some(from) = from.filter(|from| is_near && is_same(input, *from, at)) else {
+        while let Some(three) = three_at(input, at) {
+            let before = table.replace(three, at);
+            let Some(from) =
+                before.filter(|from| at - from <= REACH && three_at(input, *from) == Some(three))
+            else {
                 at += 1;
                 continue;
             };
             put_literals(&input[literals_from..at], target);
             let len = match_len(input, from, at);
             put_copy(at - from, len, target);
-            // Later copies may begin anywhere in the bytes that this one stands for.
-            let last = (at + len).min(input.len() - COPY_MIN + 1);
-            (at + 1..last).for_each(|at| _ = self.replace(input, at));
             at += len;
             literals_from = at;
+            // Later copies begin most often where this one does, a byte later, or where it ends. To enter all
+            // of its bytes takes twice the time and makes nothing shorter.
+            for at in [at - len + 1, at - 2, at - 1] {
+                if let Some(three) = three_at(input, at) {
+                    table.replace(three, at);
+                }
+            }
         }
         put_literals(&input[literals_from..], target);
         self.base += input.len() as u32;
     }
+}
 
-    /// Enters the three bytes at `at` into the table. Returns where in this text bytes with their hash stood
-    /// last.
-    fn replace(&mut self, input: &[u8], at: usize) -> Option<usize> {
-        let slot = &mut self.seen[hash(&input[at..at + COPY_MIN])];
-        let before = std::mem::replace(slot, self.base + at as u32 + 1);
-        before.checked_sub(self.base + 1).map(|before| before as usize)
+/// The part of the table that one text uses.
+struct Table<'t> {
+    seen: &'t mut [u32],
+    shift: u32,
+    /// What stands for the first byte of the text.
+    base: u32,
+}
+
+impl Table<'_> {
+    /// Enters the three bytes at `at`. Returns where in this text bytes with their hash stood last.
+    #[inline(always)]
+    fn replace(&mut self, three: u32, at: usize) -> Option<usize> {
+        let slot = &mut self.seen[(three.wrapping_mul(0x9E37_79B1) >> self.shift) as usize];
+        let before = std::mem::replace(slot, self.base + at as u32);
+        before.checked_sub(self.base).map(|before| before as usize)
     }
 }
 
-fn is_same(input: &[u8], from: usize, at: usize) -> bool {
-    input[from..from + COPY_MIN] == input[at..at + COPY_MIN]
-}
-
-fn hash(three: &[u8]) -> usize {
-    let word = u32::from_le_bytes([three[0], three[1], three[2], 0]);
-    (word.wrapping_mul(0x9E37_79B1) >> (32 - TABLE_BITS)) as usize
+/// The three bytes at `at`, as a number; None where there are fewer.
+#[inline(always)]
+fn three_at(input: &[u8], at: usize) -> Option<u32> {
+    let rest = &input[at..];
+    match rest.first_chunk::<4>() {
+        Some(four) => Some(u32::from_le_bytes(*four) & 0xFF_FFFF),
+        None => rest.first_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0])),
+    }
 }
 
 /// How many bytes at `at` are those at `from`, as far as a copy may go.
+#[inline]
 fn match_len(input: &[u8], from: usize, at: usize) -> usize {
     let len_max = COPY_MAX.min(input.len() - at);
-    (COPY_MIN..len_max).find(|len| input[from + len] != input[at + len]).unwrap_or(len_max)
+    let (old, new) = (&input[from..from + len_max], &input[at..at + len_max]);
+    let mut len = COPY_MIN;
+    while let (Some(old), Some(new)) = (old[len..].first_chunk(), new[len..].first_chunk()) {
+        let differ = u64::from_le_bytes(*old) ^ u64::from_le_bytes(*new);
+        if differ != 0 {
+            return len + (differ.trailing_zeros() / 8) as usize;
+        }
+        len += 8;
+    }
+    (len..len_max).find(|at| old[*at] != new[*at]).unwrap_or(len_max)
 }
 
 /// Appends literals, 32 at a time.
