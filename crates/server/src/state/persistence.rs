@@ -235,6 +235,11 @@ impl Delay {
         Delay { setting, keys: AtomicU64::new(0) }
     }
 
+    /// Whether it waits at all.
+    pub(crate) fn is_set(&self) -> bool {
+        self.setting != 0
+    }
+
     /// Waits after a key.
     #[inline]
     pub(crate) fn pass(&self) {

@@ -1,6 +1,7 @@
 //! The append-only file, with the server in this process: what is loaded from files that are whole, cut,
 //! damaged, or of an older form, and who waits for the disk.
 use crate::client::{Client, config, engines, start};
+use base::random::Random;
 use server::{AppendSync, Appending, Clock, Config, Log, Running};
 use std::path::{Path, PathBuf};
 
@@ -150,6 +151,63 @@ fn whatever_is_damaged_is_told_with_its_place_or_does_no_harm() {
         }
     }
     assert!(refused > whole.len() / 4, "{refused}");
+}
+
+/// Commands of one key, of several, of none, and transactions, on few keys of two databases.
+fn mixed(random: &mut Random, count: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for number in 0..count {
+        let (a, b) = (random.below(24), random.below(24));
+        let text = match random.below(24) {
+            0 => format!("RENAME n{a} n{b}"),
+            1 => format!("DEL n{a} t{b} l{a}"),
+            2 => format!("SELECT {}", a % 2),
+            3 => format!("COPY n{a} n{b} REPLACE"),
+            4 => format!("LMOVE l{a} l{b} LEFT RIGHT"),
+            5 if a == 0 => "FLUSHDB".into(),
+            5 => {
+                bytes.extend(
+                    [command("MULTI"), command(&format!("APPEND t{a} <")), command(&format!("INCR n{b}"))]
+                        .concat(),
+                );
+                "EXEC".into()
+            }
+            6..12 => format!("APPEND t{a} {number},"),
+            12..18 => format!("RPUSH l{a} {number}"),
+            18 => format!("SET n{a} {number}"),
+            _ => format!("INCRBY n{a} {number}"),
+        };
+        bytes.extend(command(&text));
+    }
+    bytes
+}
+
+#[test]
+fn several_threads_load_what_one_thread_loads() {
+    let folder = Folder::new("threads");
+    for seed in 0..12 {
+        let bytes = mixed(&mut Random::new(seed), 3_000);
+        folder.write(&[(MANIFEST, ONE), (FIRST, &bytes)]);
+        let mut digests = Vec::new();
+        for worker_threads in [1, 2, 5] {
+            let server =
+                folder.start_with(Config { worker_threads, ..folder.config(AppendSync::No) }).unwrap();
+            let mut client = Client::connect(&server);
+            client.send(b"DEBUG DIGEST\r\n");
+            digests.push(client.read(43));
+        }
+        assert!(
+            digests[0][1..41] != [b'0'; 40] && digests.iter().all(|digest| *digest == digests[0]),
+            "{seed}"
+        );
+    }
+    let bytes = [mixed(&mut Random::new(1), 50), command("RPUSH l"), mixed(&mut Random::new(2), 50)].concat();
+    folder.write(&[(MANIFEST, ONE), (FIRST, &bytes)]);
+    let refusals = [1, 4].map(|worker_threads| {
+        let config = Config { worker_threads, ..folder.config(AppendSync::No) };
+        folder.start_with(config).err().unwrap()
+    });
+    assert!(refusals[0].contains("Unknown command 'RPUSH'") && refusals[0] == refusals[1], "{refusals:?}");
 }
 
 #[test]

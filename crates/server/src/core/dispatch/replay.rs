@@ -23,9 +23,9 @@ pub(crate) struct NotACommand;
 pub(crate) const BEFORE_ALL: Millis = Millis(1);
 
 impl<'s> Executor<'s> {
-    /// One that replays. `is_alone`: all gates are held for it.
-    pub(crate) fn to_replay(server: &'s Server, is_alone: bool) -> Executor<'s> {
-        let mut executor = Executor::new(server, 0);
+    /// One that replays, in the place of this worker. `is_alone`: all gates are held for it.
+    pub(crate) fn to_replay(server: &'s Server, worker: usize, is_alone: bool) -> Executor<'s> {
+        let mut executor = Executor::new(server, worker);
         executor.set_now(Moment { wall: BEFORE_ALL, steady: BEFORE_ALL });
         executor.is_alone = is_alone;
         executor

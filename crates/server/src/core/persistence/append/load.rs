@@ -156,7 +156,8 @@ fn load_part(
         (_, first) = load_dump(server, config, dump, (BEFORE_ALL, false)).map_err(|why| fatal(&why))?;
         file.seek(SeekFrom::Start(first)).map_err(io_fatal)?;
     }
-    let replayed = Replay::new(server, file, first, is_alone).run().map_err(|why| fatal(&why))?;
+    let replayed = Replay::new(server, file, first, is_alone).run(config.worker_threads);
+    let replayed = replayed.map_err(|why| fatal(&why))?;
     if replayed.end == End::Whole {
         return Ok(());
     }

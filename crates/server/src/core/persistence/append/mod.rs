@@ -18,8 +18,10 @@
 //! | `rewrite.rs` | turning it on and off, beginning anew, and the thread that does so |
 //! | `load.rs` | loading, when the server starts |
 //! | `replay.rs` | runs the commands of a file |
+//! | `chunk.rs` | commands of single keys, run by several threads |
 //!
 //! What is known of all that is in `state/append_only.rs`. docs/persistence.md explains it as a whole.
+mod chunk;
 mod disk_file;
 mod files;
 mod load;

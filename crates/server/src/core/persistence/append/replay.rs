@@ -1,28 +1,30 @@
-//! Runs the commands of an append-only file, one after the other, as they come from the disk.
+//! Runs the commands of an append-only file as they come from the disk: one after the other, or those of
+//! single keys on several threads (`chunk.rs`).
 //!
 //! A transaction is run when its end has come. So a file that ends before that, or in the middle of a
 //! command, as a crash may leave it, can be cut where its last whole command or transaction ends
 //! ([`Replayed::good_bytes`]).
+use super::chunk::{COMMANDS_MIN, Chunk, Command, ENTRY_AHEAD, Helpers, LEAF_AHEAD, unread_reply};
 use crate::core::dispatch::{Executor, Request};
 use crate::core::queue::{Queue, Queued};
 use crate::core::registry::{Registry, Row};
 use crate::core::server::Server;
 use crate::state::config::reason;
 use crate::state::persistence::Delay;
-use base::hash::Hash;
-use resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Span};
+use resp::{Args, Limits, Parsed, Parser, Reply};
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// So much is read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 /// So many commands are parsed before the first of them runs, so that the memory of their keys can be asked
-/// for in time.
+/// for in time; more where several threads run them.
 const COMMANDS_AT_ONCE: usize = 128;
-/// How many commands ahead that is done.
-const LEAF_AHEAD: usize = 16;
-const ENTRY_AHEAD: usize = 8;
+const COMMANDS_FOR_ALL: usize = 1 << 14;
+const COMMANDS_FOR_ONE: usize = 1 << 10;
 /// A line with a time is not longer.
 const TIME_BYTES_MAX: usize = 128;
 
@@ -58,16 +60,6 @@ impl Marks {
     }
 }
 
-/// A command that is parsed and has not run.
-struct Command<'s> {
-    row: Option<&'s Row>,
-    hash: Option<Hash>,
-    spans_end: usize,
-    /// Where it begins and ends in the buffer.
-    start: usize,
-    end: usize,
-}
-
 /// Why parsing has stopped.
 enum Stop {
     /// Enough is parsed.
@@ -88,13 +80,13 @@ pub(super) struct Replay<'s> {
     file: File,
     parser: Parser,
     limits: Limits,
-    buffer: Vec<u8>,
-    /// The offset in the file of the buffer's first byte.
+    chunk: Chunk<'s>,
+    /// The offset in the file of the chunk's first byte.
     first: u64,
-    /// Where the next command to be parsed begins in the buffer.
+    /// Where the next command to be parsed begins in the chunk.
     at: usize,
-    spans: Vec<Span>,
-    commands: Vec<Command<'s>>,
+    /// So many are parsed at a time.
+    commands_max: usize,
     /// The transaction that has begun, and where.
     open: Option<(u64, Queue)>,
     good_bytes: u64,
@@ -104,35 +96,44 @@ pub(super) struct Replay<'s> {
 impl<'s> Replay<'s> {
     /// Of this file, from where it stands, which is this offset. `is_alone`: the caller holds all gates.
     pub(super) fn new(server: &'s Server, file: File, first: u64, is_alone: bool) -> Replay<'s> {
-        let mut reply = Reply::new(Protocol::Resp2);
-        // Nobody reads the replies, so they are not written.
-        reply.bound(0);
         Replay {
             server,
             is_alone,
             marks: Marks::of(&server.registry),
-            reply,
+            reply: unread_reply(),
             db: 0,
             file,
             parser: Parser::new(),
             limits: Limits { bulk_len_bytes_max: i64::MAX as u64, ..Limits::default() },
-            buffer: Vec::new(),
+            chunk: Chunk::default(),
             first,
             at: 0,
-            spans: Vec::new(),
-            commands: Vec::new(),
+            commands_max: COMMANDS_AT_ONCE,
             open: None,
             good_bytes: first,
             delay: Delay::new(server.config().snapshots.load_delay),
         }
     }
 
-    /// Runs it to its end. An error says what is wrong with it, and where.
-    pub(super) fn run(mut self) -> Result<Replayed, String> {
-        let mut executor = Executor::to_replay(self.server, self.is_alone);
+    /// Runs it to its end, on so many threads. An error says what is wrong with it, and where.
+    pub(super) fn run(mut self, threads: usize) -> Result<Replayed, String> {
+        // Whoever delays every key wants them one after the other.
+        let helpers = if self.delay.is_set() { 0 } else { threads.saturating_sub(1) };
+        if helpers > 0 {
+            self.commands_max = COMMANDS_FOR_ALL;
+        }
+        std::thread::scope(|scope| {
+            let helpers = Helpers::start(scope, self.server, (helpers, self.is_alone));
+            let helpers = helpers.map_err(|error| format!("no thread to load it: {}", reason(&error)))?;
+            self.run_all(&helpers)
+        })
+    }
+
+    fn run_all(&mut self, helpers: &Helpers<'s>) -> Result<Replayed, String> {
+        let mut executor = Executor::to_replay(self.server, 0, self.is_alone);
         loop {
             let stop = self.parse();
-            executor.replay_some(|executor| self.run_commands(executor))?;
+            self.run_commands(&mut executor, helpers)?;
             match stop {
                 Stop::Enough => {}
                 Stop::Wrong(what) => return Err(self.wrong(&what)),
@@ -147,9 +148,9 @@ impl<'s> Replay<'s> {
 
     fn ended(&self) -> Replayed {
         let (good_bytes, end) = match &self.open {
-            Some((begin, _)) if self.at == self.buffer.len() => (*begin, End::InTransaction),
+            Some((begin, _)) if self.at == self.chunk.buffer.len() => (*begin, End::InTransaction),
             Some((begin, _)) => (*begin, End::Truncated),
-            None if self.at == self.buffer.len() => (self.good_bytes, End::Whole),
+            None if self.at == self.chunk.buffer.len() => (self.good_bytes, End::Whole),
             None => (self.good_bytes, End::Truncated),
         };
         Replayed { good_bytes, end }
@@ -161,11 +162,11 @@ impl<'s> Replay<'s> {
 
     /// Reads more; false at the end of the file.
     fn read(&mut self) -> Result<bool, String> {
-        self.buffer.drain(..self.at);
+        self.chunk.buffer.drain(..self.at);
         self.first += self.at as u64;
         self.at = 0;
         // However much a command announces, room is made for what comes.
-        let read = self.file.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut self.buffer);
+        let read = self.file.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut self.chunk.buffer);
         let count = read.map_err(|error| self.wrong(&format!("it cannot be read: {}", reason(&error))))?;
         self.server.persistence.loading.read_bytes.fetch_add(count as u64, Relaxed);
         Ok(count > 0)
@@ -173,16 +174,17 @@ impl<'s> Replay<'s> {
 
     /// Parses some commands.
     fn parse(&mut self) -> Stop {
-        self.commands.clear();
-        self.spans.clear();
-        while self.commands.len() < COMMANDS_AT_ONCE {
-            let (start, rest) = (self.at, &self.buffer[self.at..]);
+        let Chunk { buffer, spans, commands } = &mut self.chunk;
+        commands.clear();
+        spans.clear();
+        while commands.len() < self.commands_max {
+            let (start, rest) = (self.at, &buffer[self.at..]);
             match rest {
                 [] | [b'*'] => return Stop::Short,
                 [b'#', ..] => match rest.iter().take(TIME_BYTES_MAX).position(|byte| *byte == b'\n') {
                     Some(len) => {
                         self.at += len + 1;
-                        if self.commands.is_empty() && self.open.is_none() {
+                        if commands.is_empty() && self.open.is_none() {
                             self.good_bytes = self.first + self.at as u64;
                         }
                         continue;
@@ -193,73 +195,121 @@ impl<'s> Replay<'s> {
                 [b'*', b'1'..=b'9', ..] => {}
                 _ => return Stop::Wrong("Bad file format reading the append only file".into()),
             }
-            let first_span = self.spans.len();
-            match self.parser.parse_plain(&self.buffer, &mut self.at, &mut self.spans, &self.limits) {
+            let first_span = spans.len();
+            match self.parser.parse_plain(buffer, &mut self.at, spans, &self.limits) {
                 Ok(Some(Parsed::Request)) => {}
                 Ok(Some(Parsed::Incomplete { .. })) => return Stop::Short,
                 Ok(None) => return Stop::Wrong("Bad file format reading the append only file".into()),
                 Err(error) => return Stop::Wrong(format!("{error}")),
             }
-            let args = Args::new(&self.buffer, &self.spans[first_span..]);
+            let args = Args::new(buffer, &spans[first_span..]);
             let row = self.server.registry.find(args.at(0));
             let key = row.and_then(Row::first_key).and_then(|at| args.get(at));
             let hash = key.map(|key| self.server.keyspace.hash(key));
             if let Some(hash) = hash {
                 self.server.keyspace.prefetch_shard(hash);
             }
-            self.commands.push(Command { row, hash, spans_end: self.spans.len(), start, end: self.at });
+            commands.push(Command { row, hash, spans: first_span..spans.len(), start, end: self.at });
         }
         Stop::Enough
     }
 
     /// Runs what is parsed.
-    fn run_commands(&mut self, executor: &mut Executor<'s>) -> Result<(), String> {
-        let commands = std::mem::take(&mut self.commands);
-        let buffer = std::mem::take(&mut self.buffer);
-        let spans = std::mem::take(&mut self.spans);
-        (0..LEAF_AHEAD).for_each(|index| self.prefetch_leaf(commands.get(index)));
-        (0..ENTRY_AHEAD).for_each(|index| self.prefetch_entry(commands.get(index)));
-        let mut first_span = 0;
-        let done = commands.iter().enumerate().try_for_each(|(index, command)| {
-            self.prefetch_leaf(commands.get(index + LEAF_AHEAD));
-            self.prefetch_entry(commands.get(index + ENTRY_AHEAD));
-            let args = Args::new(&buffer, &spans[first_span..command.spans_end]);
-            first_span = command.spans_end;
-            self.run_command(executor, command, args)
-        });
-        if let (Some(first), Some(last)) = (commands.first(), commands.last()) {
+    fn run_commands(&mut self, executor: &mut Executor<'s>, helpers: &Helpers<'s>) -> Result<(), String> {
+        let chunk = Arc::new(std::mem::take(&mut self.chunk));
+        let done = self.run_chunk(executor, helpers, &chunk);
+        if let (Some(first), Some(last)) = (chunk.commands.first(), chunk.commands.last()) {
             let bytes = (last.end - first.start) as u64;
             self.server.persistence.loading.loaded_bytes.fetch_add(bytes, Relaxed);
         }
-        (self.commands, self.buffer, self.spans) = (commands, buffer, spans);
+        // The helpers have let go of it before they said that they were done.
+        self.chunk = Arc::into_inner(chunk).expect("nobody else holds the chunk");
         done
     }
 
-    fn prefetch_leaf(&self, command: Option<&Command<'_>>) {
-        if let Some(hash) = command.and_then(|command| command.hash) {
-            self.server.keyspace.prefetch_hashed(self.db, hash);
+    fn run_chunk(
+        &mut self,
+        executor: &mut Executor<'s>,
+        helpers: &Helpers<'s>,
+        chunk: &Arc<Chunk<'s>>,
+    ) -> Result<(), String> {
+        let mut at = 0;
+        while at < chunk.commands.len() {
+            let count = if self.open.is_some() { 0 } else { helpers.count_of(chunk, at) };
+            if count == 0 {
+                let len = self.count_for_one_thread(helpers, chunk, at);
+                executor.replay_some(|executor| self.run_some(executor, chunk, at..at + len))?;
+                at += len;
+                continue;
+            }
+            let (server, db) = (self.server, self.db);
+            let done = helpers.run((server, executor, &mut self.reply), chunk, at..at + count, db);
+            done.map_err(|index| self.unknown(chunk, &chunk.commands[index]))?;
+            at += count;
+            self.good_bytes = self.first + chunk.commands[at - 1].end as u64;
         }
+        Ok(())
     }
 
-    fn prefetch_entry(&self, command: Option<&Command<'_>>) {
-        if let Some(hash) = command.and_then(|command| command.hash) {
-            self.server.keyspace.prefetch_entry_hashed(self.db, hash);
+    /// How many commands from this one on are run by one thread: up to where enough follow for all. They are
+    /// not too many, because a gate is held meanwhile.
+    fn count_for_one_thread(&self, helpers: &Helpers<'s>, chunk: &Chunk<'s>, from: usize) -> usize {
+        let commands = &chunk.commands[from..];
+        let commands = &commands[..commands.len().min(COMMANDS_FOR_ONE)];
+        let (mut is_open, mut run) = (self.open.is_some(), 0);
+        for (index, command) in commands.iter().enumerate().filter(|_| !helpers.is_empty()) {
+            let number = command.row.map(|row| row.number);
+            let is_edge = number.is_some() && (number == self.marks.begin || number == self.marks.end);
+            if is_edge {
+                is_open = number == self.marks.begin;
+            }
+            let is_single = !is_edge && !is_open && command.is_of_one_key(&chunk.args(command));
+            run = if is_single { run + 1 } else { 0 };
+            if run == COMMANDS_MIN {
+                return index + 1 - run;
+            }
         }
+        commands.len()
+    }
+
+    /// Runs some of what is parsed, one command after the other.
+    fn run_some(
+        &mut self,
+        executor: &mut Executor<'s>,
+        chunk: &Chunk<'s>,
+        range: Range<usize>,
+    ) -> Result<(), String> {
+        let end = range.end;
+        let ahead = |index: usize| (index < end).then_some(index);
+        (range.start..range.start + LEAF_AHEAD)
+            .for_each(|index| chunk.prefetch(self.server, self.db, (ahead(index), None)));
+        (range.start..range.start + ENTRY_AHEAD)
+            .for_each(|index| chunk.prefetch(self.server, self.db, (None, ahead(index))));
+        for index in range {
+            let next = (ahead(index + LEAF_AHEAD), ahead(index + ENTRY_AHEAD));
+            chunk.prefetch(self.server, self.db, next);
+            self.run_command(executor, chunk, &chunk.commands[index])?;
+        }
+        Ok(())
+    }
+
+    /// The error for a command that is none.
+    fn unknown(&self, chunk: &Chunk<'_>, command: &Command<'_>) -> String {
+        let name = chunk.args(command).at(0).escape_ascii();
+        let start = self.first + command.start as u64;
+        format!("Unknown command '{name}' reading the append only file (at byte {start})")
     }
 
     /// Runs a command, or keeps it until its transaction has ended.
     fn run_command(
         &mut self,
         executor: &mut Executor<'s>,
+        chunk: &Chunk<'s>,
         command: &Command<'s>,
-        args: Args<'_>,
     ) -> Result<(), String> {
         let (start, end) = (self.first + command.start as u64, self.first + command.end as u64);
-        let unknown = || {
-            let name = args.at(0).escape_ascii();
-            format!("Unknown command '{name}' reading the append only file (at byte {start})")
-        };
-        let row = command.row.ok_or_else(unknown)?;
+        let args = chunk.args(command);
+        let row = command.row.ok_or_else(|| self.unknown(chunk, command))?;
         let number = Some(row.number);
         if number == self.marks.begin {
             self.open = Some((start, Queue::new()));
@@ -269,14 +319,14 @@ impl<'s> Replay<'s> {
             let (_, queue) =
                 self.open.take().ok_or_else(|| format!("EXEC without MULTI (at byte {start})"))?;
             for queued in queue.iter() {
-                self.run_queued(executor, &queued).ok_or_else(unknown)?;
+                self.run_queued(executor, &queued).ok_or_else(|| self.unknown(chunk, command))?;
             }
         } else if let Some((_, queue)) = &mut self.open {
             queue.push((row.number, row.flags), command.hash, &args);
             return Ok(());
         } else {
             let queued = Queued { row: row.number, hash: command.hash, args };
-            self.run_queued(executor, &queued).ok_or_else(unknown)?;
+            self.run_queued(executor, &queued).ok_or_else(|| self.unknown(chunk, command))?;
         }
         self.good_bytes = end;
         Ok(())
