@@ -62,6 +62,13 @@ impl Effects {
         (self.db, self.words, self.is_said) = (db, words, false);
     }
 
+    /// The database of the command, if it has said nothing, and there is nothing before it that belongs to
+    /// the same record.
+    #[inline]
+    pub fn alone_in(&self) -> Option<u16> {
+        (!self.is_said && self.group.is_empty()).then_some(self.db)
+    }
+
     /// The command has ended and has changed something: unless it has said what, the request is its effect.
     pub fn end<'w>(&mut self, request: impl ExactSizeIterator<Item = &'w [u8]>) {
         if !self.is_said {

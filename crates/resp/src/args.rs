@@ -1,4 +1,5 @@
 //! The arguments of one request, lent from the buffer they were parsed in. Nothing is allocated per argument.
+use base::text::I64Text;
 
 /// Where one argument lies in its buffer. Its fields are wider than 32 bits, because
 /// `client-query-buffer-limit` may be set beyond 4 GiB.
@@ -44,9 +45,8 @@ impl<'a> Args<'a> {
 
     /// How many bytes the request takes as an array of bulk strings.
     pub fn framed_bytes(&self) -> usize {
-        let header = |n: usize| 1 + n.max(1).ilog10() as usize + 1 + 2;
-        let bulks = self.spans.iter().map(|s| header(s.len) + s.len + 2);
-        header(self.spans.len()) + bulks.sum::<usize>()
+        let bulks = self.spans.iter().map(|s| header_bytes(s.len) + s.len + 2);
+        header_bytes(self.spans.len()) + bulks.sum::<usize>()
     }
 
     /// How many bytes the request has from the beginning of argument `index` to the end of the last one:
@@ -68,6 +68,39 @@ impl<'a> Args<'a> {
         spans.extend(self.spans.iter().map(|s| Span { start: s.start - start + moved, len: s.len }));
     }
 
+    /// The request as it was sent, where that is just how an array of bulk strings is written: without an
+    /// inline request's spaces, needless zeros in its lengths, or arguments that were decoded where they lie.
+    #[inline]
+    pub fn framed(&self) -> Option<&'a [u8]> {
+        let [first, ..] = self.spans else { return None };
+        let start = first.start.checked_sub(header_bytes(self.spans.len()) + header_bytes(first.len))?;
+        let mut at = self.header_end(start, b'*', self.spans.len())?;
+        for span in self.spans {
+            at = self.header_end(at, b'$', span.len).filter(|end| *end == span.start)? + span.len;
+            (self.buffer.get(at..at + 2)? == b"\r\n").then_some(())?;
+            at += 2;
+        }
+        Some(&self.buffer[start..at])
+    }
+
+    /// Where the header of this sign and number ends, if it stands at `at`.
+    #[inline]
+    fn header_end(&self, at: usize, sign: u8, number: usize) -> Option<usize> {
+        let digit = |number: usize| b'0' + number as u8;
+        let rest = self.buffer.get(at..)?;
+        let stands = match number {
+            0..10 => *rest.first_chunk()? == [sign, digit(number), b'\r', b'\n'],
+            10..100 => *rest.first_chunk()? == [sign, digit(number / 10), digit(number % 10), b'\r', b'\n'],
+            _ => {
+                let mut text = I64Text::new();
+                let digits = text.format_u64(number as u64);
+                let rest = rest.strip_prefix(&[sign]).and_then(|rest| rest.strip_prefix(digits));
+                rest.is_some_and(|rest| rest.starts_with(b"\r\n"))
+            }
+        };
+        stands.then(|| at + header_bytes(number))
+    }
+
     /// The request that argument `index` and those behind it are, as COMMAND GETKEYS takes one. None where
     /// there is no such argument.
     pub fn tail(&self, index: usize) -> Option<Args<'a>> {
@@ -79,6 +112,16 @@ impl<'a> Args<'a> {
     pub fn iter_from(&self, index: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let this = *self;
         this.spans[index..].iter().map(move |s| &this.buffer[s.start..][..s.len])
+    }
+}
+
+/// How many bytes a header has: its sign, the digits of its number, and the end of the line.
+#[inline]
+fn header_bytes(number: usize) -> usize {
+    match number {
+        0..10 => 4,
+        10..100 => 5,
+        _ => 1 + number.ilog10() as usize + 1 + 2,
     }
 }
 
@@ -108,5 +151,45 @@ mod tests {
             let copy = Args::new(&buffer, half);
             assert!(copy.iter_from(0).eq([&b"get"[..], b"k"]));
         }
+    }
+
+    #[test]
+    fn a_request_is_lent_as_it_was_sent_only_where_nothing_but_its_arguments_tells_how_it_reads() {
+        let framed = |text: &str, args: &[&str]| {
+            let mut from = 0;
+            let span = |arg: &&str| {
+                // Arguments are told apart by what no header holds.
+                let start = from + text[from..].find(*arg).unwrap();
+                from = start + arg.len();
+                Span { start, len: arg.len() }
+            };
+            let spans: Vec<Span> = args.iter().map(span).collect();
+            Args::new(text.as_bytes(), &spans)
+                .framed()
+                .map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+        };
+        let (ten, hundred) = ("x".repeat(10), "y".repeat(100));
+        let set = format!("*3\r\n$3\r\nset\r\n$10\r\n{ten}\r\n$100\r\n{hundred}\r\n");
+        let args: &[&str] = &["set", &ten, &hundred];
+        assert_eq!(framed(&set, args).as_ref(), Some(&set));
+        assert_eq!(framed(&format!("*1\r\n$4\r\nPING\r\n{set}*1"), args).as_ref(), Some(&set));
+        let many = format!("*12\r\n{}", "$2\r\nab\r\n".repeat(12));
+        assert_eq!(framed(&many, &["ab"; 12]).as_ref(), Some(&many));
+        for wrong in [
+            set.replace("*3", "*4"),
+            set.replace("$3", "$4"),
+            set.replace("$100", "$1000"),
+            set.replace("$100", "$0100"),
+            set.replace("$10\r", "$010\r"),
+            set.replace("*3", "*03"),
+            set.replace("set\r\n", "set..."),
+            format!("set {ten} {hundred}\r\n"),
+        ] {
+            assert_eq!(framed(&wrong, args), None, "{wrong:?}");
+        }
+        (0..set.len()).filter(|len| set[..*len].contains(&hundred)).for_each(|len| {
+            assert_eq!(framed(&set[..len], args), None, "{len}");
+        });
+        assert_eq!(framed(&set[1..], args), None);
     }
 }

@@ -65,6 +65,8 @@ pub struct Increment<M> {
     is_doubtful: bool,
 }
 
+/// The size of the system's larger units of a file in memory.
+const BLOCK_BYTES: u64 = 64 << 10;
 /// Room for so much is kept.
 const ROOM_BYTES_KEPT: usize = 4 << 20;
 
@@ -121,18 +123,31 @@ impl<M: Medium> Increment<M> {
         self.forget_written();
     }
 
+    /// Writes what is gathered up to the last multiple of [`BLOCK_BYTES`] in the file, if that is ahead: the
+    /// system takes such a write at two thirds of the time of others. The rest is to be written before long.
+    /// After an error all is still gathered.
+    pub fn write_blocks(&mut self) -> io::Result<()> {
+        let rest = (self.len + self.gathered_bytes() as u64) % BLOCK_BYTES;
+        let end = (self.bytes.len() as u64).saturating_sub(rest) as usize;
+        if end > self.written { self.write_to(end) } else { Ok(()) }
+    }
+
     /// Writes all that is gathered. After an error it is still gathered, but for what was written before.
     pub fn write(&mut self) -> io::Result<()> {
+        self.write_to(self.bytes.len())
+    }
+
+    fn write_to(&mut self, end: usize) -> io::Result<()> {
         if self.has_tail {
             self.medium.cut(self.len)?;
             self.has_tail = false;
         }
         let mut at = self.written;
         let done = loop {
-            if at == self.bytes.len() {
+            if at == end {
                 break Ok(());
             }
-            match self.medium.append(&self.bytes[at..]) {
+            match self.medium.append(&self.bytes[at..end]) {
                 Ok(0) => break Err(ErrorKind::WriteZero.into()),
                 Ok(count) => at += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -268,6 +283,9 @@ mod tests {
                 let command = format!("<{number}>");
                 increment.gather().extend_from_slice(command.as_bytes());
                 all.extend_from_slice(command.as_bytes());
+                if number % 3 == 0 {
+                    let _ = increment.write_blocks();
+                }
                 if increment.write().is_ok() && increment.sync().is_ok() {
                     promised = all.len();
                 }
@@ -281,6 +299,34 @@ mod tests {
             assert_eq!(disk.0.lock().unwrap().seen, all, "seed {seed}: nothing is missing, torn or doubled");
             assert_eq!((increment.len(), increment.gathered_bytes()), (all.len() as u64, 0));
             assert!(!increment.is_doubtful() && increment.bytes.is_empty());
+        }
+    }
+
+    #[test]
+    fn whole_blocks_are_written_and_the_rest_with_them_or_later() {
+        let random = Random::new(1);
+        let state = State { seen: Vec::new(), safe: Vec::new(), random, fails_of: 0 };
+        let disk = Disk(Arc::new(Mutex::new(state)));
+        for keep in [Keep::Nothing, Keep::UntilSynced] {
+            disk.0.lock().unwrap().seen.clear();
+            let mut increment = Increment::new(disk.clone(), 0, keep);
+            let mut all = Vec::new();
+            for (bytes, written) in
+                [(10, 0), (BLOCK_BYTES, BLOCK_BYTES), (2 * BLOCK_BYTES - 9, 3 * BLOCK_BYTES)]
+            {
+                let more: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+                increment.gather().extend_from_slice(&more);
+                all.extend_from_slice(&more);
+                increment.write_blocks().unwrap();
+                assert_eq!(
+                    (increment.len(), increment.gathered_bytes() as u64),
+                    (written, all.len() as u64 - written)
+                );
+                assert!(disk.0.lock().unwrap().seen == all[..written as usize]);
+            }
+            increment.write().unwrap();
+            increment.sync().unwrap();
+            assert!(disk.0.lock().unwrap().seen == all && increment.gathered_bytes() == 0);
         }
     }
 

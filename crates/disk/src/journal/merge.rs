@@ -12,7 +12,14 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct Merge {
     next: u64,
-    lanes: Box<[VecDeque<Published>]>,
+    lanes: Box<[Lane]>,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    published: VecDeque<Published>,
+    /// Buffers whose records have all come to their turn, emptied.
+    spent: Vec<Vec<u8>>,
 }
 
 /// A buffer of records.
@@ -26,7 +33,7 @@ struct Published {
 impl Merge {
     /// For so many lanes; the first record will have the number `next`.
     pub fn new(lanes: usize, next: u64) -> Merge {
-        Merge { next, lanes: (0..lanes).map(|_| VecDeque::new()).collect() }
+        Merge { next, lanes: (0..lanes).map(|_| Lane::default()).collect() }
     }
 
     /// The number of the record that comes next.
@@ -36,14 +43,19 @@ impl Merge {
 
     /// Whether it holds no record.
     pub fn is_empty(&self) -> bool {
-        self.lanes.iter().all(VecDeque::is_empty)
+        self.lanes.iter().all(|lane| lane.published.is_empty())
     }
 
     /// A worker has published these records, whose numbers are greater than those that it published before.
     pub fn push(&mut self, lane: usize, buffer: Vec<u8>) {
         if !buffer.is_empty() {
-            self.lanes[lane].push_back(Published { buffer, done: 0 });
+            self.lanes[lane].published.push_back(Published { buffer, done: 0 });
         }
+    }
+
+    /// The buffers of this lane whose records have all come to their turn, emptied, to be used again.
+    pub fn take_spent(&mut self, lane: usize) -> impl Iterator<Item = Vec<u8>> {
+        self.lanes[lane].spent.drain(..)
     }
 
     /// Hands on all records whose turn it is, in the order of their numbers.
@@ -61,7 +73,7 @@ impl Merge {
 
     fn drain_lane(&mut self, lane: usize, take: &mut dyn FnMut(&Record<'_>)) {
         let lane = &mut self.lanes[lane];
-        while let Some(published) = lane.front_mut() {
+        while let Some(published) = lane.published.front_mut() {
             while let Some((record, len)) = Record::first(&published.buffer[published.done..]) {
                 if record.number != self.next {
                     assert!(record.number > self.next, "each number is used once, in its worker's order");
@@ -71,7 +83,10 @@ impl Merge {
                 self.next += 1;
                 published.done += len;
             }
-            lane.pop_front();
+            if let Some(Published { mut buffer, .. }) = lane.published.pop_front() {
+                buffer.clear();
+                lane.spent.push(buffer);
+            }
         }
     }
 }
@@ -111,6 +126,12 @@ mod tests {
             merge.drain(&mut take);
             assert_eq!(seen, (5..205).collect::<Vec<_>>(), "seed {seed}");
             assert!(merge.is_empty());
+            let spent: Vec<Vec<u8>> =
+                (0..lanes).flat_map(|lane| merge.take_spent(lane).collect::<Vec<_>>()).collect();
+            assert!(
+                !spent.is_empty() && spent.iter().all(|buffer| buffer.is_empty() && buffer.capacity() > 0)
+            );
+            assert!((0..lanes).all(|lane| merge.take_spent(lane).next().is_none()));
         }
     }
 }

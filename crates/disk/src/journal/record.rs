@@ -73,6 +73,22 @@ impl Group {
         self.frames[self.open..self.open + 8].copy_from_slice(&len.to_le_bytes());
     }
 
+    /// Writes a record of one effect at the end of `buffer`: `words` are the command as an array of bulk
+    /// strings. The same as [`Group::begin`] to [`Group::finish`], with one copy.
+    #[inline]
+    pub fn write_one(number: u64, db: u16, words: &[u8], buffer: &mut Vec<u8>) {
+        let mut header = [0; RECORD_HEADER_BYTES + FRAME_HEADER_BYTES];
+        let len = words.len() as u64;
+        header[0..8].copy_from_slice(&number.to_le_bytes());
+        header[8..16].copy_from_slice(&(len + FRAME_HEADER_BYTES as u64).to_le_bytes());
+        header[16..24].copy_from_slice(&len.to_le_bytes());
+        header[24..26].copy_from_slice(&db.to_le_bytes());
+        header[26] = Audience::Everybody as u8;
+        buffer.reserve(header.len() + words.len());
+        buffer.extend_from_slice(&header);
+        buffer.extend_from_slice(words);
+    }
+
     /// Appends an effect.
     pub fn add<'w>(&mut self, db: u16, audience: Audience, words: impl ExactSizeIterator<Item = &'w [u8]>) {
         self.begin(db, audience, words.len());
@@ -151,19 +167,34 @@ impl<'b> Record<'b> {
         RECORD_HEADER_BYTES + self.frames.len()
     }
 
+    /// Its effect, where there is just one.
+    #[inline]
+    pub fn only_frame(&self) -> Option<Frame<'b>> {
+        Frame::first(self.frames).and_then(|(frame, rest)| rest.is_empty().then_some(frame))
+    }
+
     /// Its effects, in their order.
     pub fn frames(&self) -> impl Iterator<Item = Frame<'b>> + use<'b> {
         let mut rest = self.frames;
         std::iter::from_fn(move || {
-            let (header, behind) = rest.split_first_chunk::<FRAME_HEADER_BYTES>()?;
-            let (words, next) = behind.split_at(word_at(header, 0) as usize);
-            rest = next;
-            let audience = match header[10] {
-                0 => Audience::Everybody,
-                _ => Audience::Replicas,
-            };
-            Some(Frame { db: u16::from_le_bytes([header[8], header[9]]), audience, words })
+            let (frame, behind) = Frame::first(rest)?;
+            rest = behind;
+            Some(frame)
         })
+    }
+}
+
+impl<'b> Frame<'b> {
+    /// The first of these frames, and what follows it.
+    #[inline]
+    fn first(frames: &'b [u8]) -> Option<(Frame<'b>, &'b [u8])> {
+        let (header, behind) = frames.split_first_chunk::<FRAME_HEADER_BYTES>()?;
+        let (words, rest) = behind.split_at(word_at(header, 0) as usize);
+        let audience = match header[10] {
+            0 => Audience::Everybody,
+            _ => Audience::Replicas,
+        };
+        Some((Frame { db: u16::from_le_bytes([header[8], header[9]]), audience, words }, rest))
     }
 }
 
@@ -206,6 +237,24 @@ mod tests {
         let dbs: Vec<_> = second.frames().map(|frame| (frame.db, frame.audience)).collect();
         assert_eq!(dbs, [(1, Audience::Everybody), (0, Audience::Replicas)]);
         assert_eq!(Record::first(&buffer[len + rest..]), None);
+    }
+
+    #[test]
+    fn a_record_of_one_effect_is_the_same_however_it_is_written() {
+        let (mut group, mut buffer, mut at_once) = (Group::default(), Vec::new(), Vec::new());
+        group.add(3, Audience::Everybody, words("SET a 1"));
+        group.finish(7, &mut buffer);
+        Group::write_one(7, 3, b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n", &mut at_once);
+        assert_eq!(at_once, buffer);
+        assert_eq!(
+            Record::first(&buffer).unwrap().0.only_frame(),
+            Record::first(&buffer).unwrap().0.frames().next()
+        );
+        group.add(3, Audience::Everybody, words("SET a 1"));
+        group.add(3, Audience::Everybody, words("SET b 1"));
+        buffer.clear();
+        group.finish(8, &mut buffer);
+        assert_eq!(Record::first(&buffer).unwrap().0.only_frame(), None);
     }
 
     #[test]

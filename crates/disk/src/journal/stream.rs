@@ -31,6 +31,17 @@ impl Stream {
 
     /// Appends the commands of a record, perhaps none.
     pub fn write(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
+        // Nearly all records are like this.
+        if let Some(Frame { db, audience: Audience::Everybody, words }) = record.only_frame()
+            && self.db == Some(db)
+        {
+            return out.extend_from_slice(words);
+        }
+        self.write_any(record, out);
+    }
+
+    #[cold]
+    fn write_any(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
         let concerns = |frame: &Frame<'_>| self.is_for_replicas || frame.audience == Audience::Everybody;
         let is_group = record.frames().filter(concerns).nth(1).is_some();
         let frames = record.frames().filter(concerns);

@@ -10,13 +10,11 @@
 //! On the path of every request: where nobody reads the journal, a test of one byte, and nothing else.
 use crate::state::journal::{Journal, tell_gone};
 use command::Effects;
+use disk::journal::Group;
 use resp::Args;
 use std::cell::{Cell, RefCell, RefMut};
 use std::hint::cold_path;
 use store::{Deadline, Event, Told, View};
-
-/// A batch begins with no more room for records than this.
-const ROOM_BYTES_MAX: usize = 64 << 10;
 
 /// See the file's opener.
 #[derive(Default)]
@@ -34,8 +32,10 @@ struct Notes {
     effects: Effects,
     /// Records that are not published yet.
     records: Vec<u8>,
-    /// How many bytes of records the last batch had, up to a bound: the next one begins with as much room.
-    room: usize,
+    /// How many they are.
+    count: usize,
+    /// The worker's lane in the journal.
+    lane: usize,
 }
 
 /// The recording of one command.
@@ -54,6 +54,12 @@ impl Recording<'_> {
 }
 
 impl Recorder {
+    /// Of the worker with this lane.
+    pub(crate) fn new(lane: usize) -> Recorder {
+        let notes = Notes { lane, ..Notes::default() };
+        Recorder { notes: RefCell::new(notes), ..Recorder::default() }
+    }
+
     /// Looks whether anybody reads, when a batch begins.
     #[inline]
     pub(crate) fn look(&self, journal: &Journal) {
@@ -91,7 +97,7 @@ impl Recorder {
     }
 
     /// The command has run, and the view holds its shards still.
-    #[cold]
+    #[inline]
     pub(crate) fn end(
         &self,
         mut recording: Recording<'_>,
@@ -99,6 +105,24 @@ impl Recorder {
         view: &mut View<'_>,
         args: &Args<'_>,
     ) {
+        let Notes { effects, records, count, lane } = &mut *recording.notes;
+        if !view.has_garbage()
+            && !self.is_open.get()
+            && let Some(db) = effects.alone_in()
+        {
+            if view.changes() == recording.changes_before {
+                return;
+            }
+            if let Some(request) = args.framed() {
+                let number = self.take_number(journal, (records, count, *lane));
+                return Group::write_one(number, db, request, records);
+            }
+        }
+        self.end_any(recording, journal, view, args);
+    }
+
+    #[cold]
+    fn end_any(&self, mut recording: Recording<'_>, journal: &Journal, view: &mut View<'_>, args: &Args<'_>) {
         let Notes { effects, .. } = &mut *recording.notes;
         if view.changes() != recording.changes_before {
             effects.end(args.iter_from(0));
@@ -193,27 +217,40 @@ impl Recorder {
 
     /// Numbers what was recorded, unless a transaction goes on.
     fn finish(&self, mut notes: RefMut<'_, Notes>, journal: &Journal) {
-        let Notes { effects, records, room } = &mut *notes;
+        let Notes { effects, records, count, lane } = &mut *notes;
         if !self.is_open.get() && !effects.group.is_empty() {
-            if records.capacity() == 0 {
-                records.reserve(*room);
-            }
-            let number = journal.take_number();
-            self.end.set(number + 1);
+            let number = self.take_number(journal, (records, count, *lane));
             effects.group.finish(number, records);
         }
     }
 
+    /// The number of a record that is about to be written into `records`.
+    #[inline]
+    fn take_number(
+        &self,
+        journal: &Journal,
+        (records, count, lane): (&mut Vec<u8>, &mut usize, usize),
+    ) -> u64 {
+        if records.capacity() == 0 {
+            cold_path();
+            *records = journal.buffer(lane);
+        }
+        *count += 1;
+        let number = journal.take_number();
+        self.end.set(number + 1);
+        number
+    }
+
     /// The batch has ended: its records are published in this worker's lane.
     #[inline]
-    pub(crate) fn publish(&self, journal: &Journal, worker: usize) {
+    pub(crate) fn publish(&self, journal: &Journal) {
         if self.is_on() {
             cold_path();
             let mut notes = self.notes.borrow_mut();
             let records = std::mem::take(&mut notes.records);
             if !records.is_empty() {
-                notes.room = records.len().min(ROOM_BYTES_MAX);
-                journal.publish(worker, records);
+                let count = std::mem::take(&mut notes.count);
+                journal.publish(notes.lane, records, count);
             }
         }
     }

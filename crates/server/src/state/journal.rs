@@ -10,6 +10,7 @@
 //! Whether anybody reads changes only while all gates are held, so each worker looks once a batch. Readers
 //! that fall behind, because of a disk or a network, hold writers back: from so many bytes on that are
 //! published and not read, commands that write wait until half of that is read. Those that only read do not.
+use crate::state::clock::Stopwatch;
 use crate::state::config::Config;
 use crate::state::gate::Alone;
 use command::{Effects, Words};
@@ -23,10 +24,17 @@ use store::{Event, Keyspace, Told};
 /// From so many bytes on that nobody has read, writers wait.
 const BEHIND_BYTES: usize = 32 << 20;
 /// After something has come the thread waits so long before it looks again, unless much comes or somebody is
-/// in a hurry: one wake-up is for many batches.
-const PAUSE: Duration = Duration::from_millis(1);
+/// in a hurry: one wake-up, and one write of a file, is for many batches.
+const PAUSE: Duration = Duration::from_millis(5);
 /// So many bytes end that pause.
-const MUCH_BYTES: usize = 1 << 20;
+const MUCH_BYTES: usize = 256 << 10;
+/// A group of records is whole when no more have come for so long, which is a quarter of the time of a sync.
+const GATHER_PAUSE_MIN: Duration = Duration::from_micros(50);
+const GATHER_PAUSE_MAX: Duration = Duration::from_millis(1);
+/// So many buffers are kept for each lane to be used again, if they are not larger than this. They are given
+/// back when nothing comes for a while.
+const SPARE_MAX: usize = 4;
+const SPARE_BYTES_MAX: usize = 256 << 10;
 
 /// See the file's opener.
 pub(crate) struct Journal {
@@ -34,8 +42,11 @@ pub(crate) struct Journal {
     next: Number,
     /// One for each worker, and the last for everybody else.
     lanes: Box<[Lane]>,
-    /// Bytes that are published and not read.
+    /// Bytes that are published and not read, and how many records they are.
     waiting_bytes: AtomicUsize,
+    waiting_records: AtomicUsize,
+    /// When so many records wait the thread is woken, while it gathers a group.
+    wanted_records: AtomicUsize,
     is_behind: AtomicBool,
     /// How removals read: a bit for each word of `command::Words`.
     words: AtomicU8,
@@ -54,7 +65,14 @@ struct Number(AtomicU64);
 
 #[repr(align(128))]
 #[derive(Default)]
-struct Lane(Mutex<Vec<Vec<u8>>>);
+struct Lane(Mutex<Buffers>);
+
+#[derive(Default)]
+struct Buffers {
+    published: Vec<Vec<u8>>,
+    /// Empty ones with room.
+    spare: Vec<Vec<u8>>,
+}
 
 /// Those who read, and what waits for its turn.
 struct Delivery {
@@ -68,6 +86,18 @@ struct Reading {
     /// The first record that it reads.
     from: u64,
     reader: Box<dyn Reader>,
+}
+
+/// What the thread knows of the records that it put on the disk last, while replies wait for that.
+///
+/// Clients that get their replies send again, and are best served if what they send goes under one sync, all
+/// together: a sync takes as long for fifty records as for one, and what arrives while it runs has to wait
+/// for the next. So the next group is expected to have as many records as this one, and those that have come
+/// in the meantime. It is waited for as long as more records keep coming, and not longer than two syncs take.
+#[derive(Default)]
+struct Group {
+    expected: usize,
+    took: Duration,
 }
 
 /// Wakes the thread.
@@ -87,6 +117,8 @@ impl Journal {
             next: Number::default(),
             lanes: (0..=workers).map(|_| Lane::default()).collect(),
             waiting_bytes: AtomicUsize::new(0),
+            waiting_records: AtomicUsize::new(0),
+            wanted_records: AtomicUsize::new(usize::MAX),
             is_behind: AtomicBool::new(false),
             words: AtomicU8::new(0),
             delivery: Mutex::new(Delivery {
@@ -154,34 +186,41 @@ impl Journal {
         Words { expires_lazily: is_on(0), evicts_lazily: is_on(1), deletes_lazily: is_on(2) }
     }
 
-    /// A worker's records, whose numbers are greater than those that it published before.
-    pub(crate) fn publish(&self, lane: usize, records: Vec<u8>) {
-        self.note_waiting(records.len());
-        self.lanes[lane].lock().push(records);
+    /// So many records of a worker, whose numbers are greater than those that it published before.
+    pub(crate) fn publish(&self, lane: usize, records: Vec<u8>, count: usize) {
+        self.note_waiting(records.len(), count);
+        self.lanes[lane].lock().published.push(records);
         self.wake_if_asleep();
+    }
+
+    /// A buffer for a worker's next records.
+    pub(crate) fn buffer(&self, lane: usize) -> Vec<u8> {
+        self.lanes[lane].lock().spare.pop().unwrap_or_default()
     }
 
     /// Keys have gone by themselves, whose shards the caller holds.
     pub(crate) fn record_gone(&self, told: &[Told]) {
         let words = self.words();
         let mut lane = self.lanes[self.lanes.len() - 1].lock();
-        let (mut effects, mut records) = (Effects::default(), Vec::new());
+        let (mut effects, mut records, mut count) = (Effects::default(), Vec::new(), 0);
         for told in told {
             tell_gone(&mut effects, told, words);
             if !effects.group.is_empty() {
                 // Under the lane's lock, so that its numbers ascend.
                 effects.group.finish(self.take_number(), &mut records);
+                count += 1;
             }
         }
         if !records.is_empty() {
-            self.note_waiting(records.len());
-            lane.push(records);
+            self.note_waiting(records.len(), count);
+            lane.published.push(records);
             drop(lane);
             self.wake_if_asleep();
         }
     }
 
-    fn note_waiting(&self, bytes: usize) {
+    fn note_waiting(&self, bytes: usize, records: usize) {
+        self.waiting_records.fetch_add(records, Relaxed);
         let waiting = self.waiting_bytes.fetch_add(bytes, Relaxed) + bytes;
         if waiting >= BEHIND_BYTES {
             self.is_behind.store(true, Relaxed);
@@ -195,7 +234,8 @@ impl Journal {
         // The record was pushed under its lane's lock before; whoever falls asleep looks at the lanes after
         // it has said so.
         std::sync::atomic::fence(SeqCst);
-        if self.sleep.is_asleep.load(Relaxed) && self.sleep.is_asleep.swap(false, AcqRel) {
+        let is_asleep = self.sleep.is_asleep.load(Relaxed) && self.sleep.is_asleep.swap(false, AcqRel);
+        if is_asleep || self.waiting_records.load(Relaxed) >= self.wanted_records.load(Relaxed) {
             self.wake();
         }
     }
@@ -211,8 +251,9 @@ impl Journal {
         let from = self.next.0.load(Relaxed);
         if !self.is_on() {
             // What was recorded while the last reader left.
-            self.lanes.iter().for_each(|lane| lane.lock().clear());
+            self.lanes.iter().for_each(|lane| lane.lock().published.clear());
             self.waiting_bytes.store(0, Relaxed);
+            self.waiting_records.store(0, Relaxed);
             delivery.merge = Merge::new(self.lanes.len(), from);
             keyspace.record(true);
             self.is_on.store(true, Relaxed);
@@ -246,14 +287,21 @@ impl Journal {
         self.delivery().readers.iter_mut().for_each(|reading| reading.reader.settle());
     }
 
-    /// Hands to the readers what has been published, as far as its turn has come. Returns whether there was
-    /// anything, and after how long a reader wants to be called again.
-    pub(crate) fn turn(&self) -> (bool, Option<Duration>) {
+    /// Hands to the readers what has been published, as far as its turn has come. Returns how many records
+    /// that were, and after how long a reader wants to be called again.
+    pub(crate) fn turn(&self) -> (usize, Option<Duration>) {
         let mut delivery = self.delivery();
         let Delivery { merge, readers, .. } = &mut *delivery;
         let before = merge.next();
         for (index, lane) in self.lanes.iter().enumerate() {
-            let published = std::mem::take(&mut *lane.lock());
+            let mut lane = lane.lock();
+            let published = std::mem::take(&mut lane.published);
+            for buffer in merge.take_spent(index).filter(|buffer| buffer.capacity() <= SPARE_BYTES_MAX) {
+                if lane.spare.len() < SPARE_MAX {
+                    lane.spare.push(buffer);
+                }
+            }
+            drop(lane);
             published.into_iter().for_each(|records| merge.push(index, records));
         }
         let mut bytes = 0;
@@ -264,23 +312,56 @@ impl Journal {
             }
         });
         let due = readers.iter_mut().filter_map(|reading| reading.reader.pause()).min();
-        if merge.next() == before {
-            return (false, due);
+        let records = (merge.next() - before) as usize;
+        if records == 0 {
+            return (0, due);
         }
+        self.waiting_records.fetch_sub(records, Relaxed);
         let left = self.waiting_bytes.fetch_sub(bytes, Relaxed) - bytes;
         if left <= BEHIND_BYTES / 2 && self.is_behind() {
             self.is_behind.store(false, Relaxed);
         }
-        (true, due)
+        (records, due)
     }
 
     /// What the thread does until the server ends.
     pub(crate) fn work(&self) {
+        let mut group = Group::default();
         while !self.is_ending.load(Acquire) {
-            let (had_something, due) = self.turn();
-            self.rest(had_something, due);
+            self.gather(&group);
+            let began = Stopwatch::start();
+            let (records, due) = self.turn();
+            if records > 0 {
+                group.took = Duration::from_nanos(began.elapsed_ns());
+                group.expected = self.waiting_records.load(Relaxed) + records;
+            }
+            self.rest(records > 0, due);
         }
         self.turn();
+    }
+
+    /// While replies wait for the disk: waits for a group of records to go under one sync, as the [`Group`]
+    /// before it tells. Alone, a client's record is a group.
+    fn gather(&self, group: &Group) {
+        let pause = (group.took / 4).clamp(GATHER_PAUSE_MIN, GATHER_PAUSE_MAX);
+        let began = Stopwatch::start();
+        let mut lock = self.sleep.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.wanted_records.store(group.expected, Relaxed);
+        loop {
+            std::sync::atomic::fence(SeqCst);
+            let waiting = self.waiting_records.load(Relaxed);
+            let is_whole = waiting == 0 || waiting >= group.expected;
+            let is_late = began.elapsed_ns() >= 2 * group.took.as_nanos() as u64;
+            if is_whole || is_late || !self.is_urgent.load(Relaxed) || self.is_ending.load(Acquire) {
+                break;
+            }
+            let waited = self.sleep.woken.wait_timeout(lock, pause);
+            lock = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if self.waiting_records.load(Relaxed) == waiting {
+                break;
+            }
+        }
+        self.wanted_records.store(usize::MAX, Relaxed);
     }
 
     /// Waits: for a moment if something has come, else until something does, or a reader is due.
@@ -297,7 +378,11 @@ impl Journal {
         }
         self.sleep.is_asleep.store(true, Relaxed);
         std::sync::atomic::fence(SeqCst);
-        let is_quiet = self.lanes.iter().all(|lane| lane.lock().is_empty());
+        let is_quiet = self.lanes.iter().all(|lane| {
+            let mut lane = lane.lock();
+            lane.spare.clear();
+            lane.published.is_empty()
+        });
         if is_quiet && !self.is_ending.load(Acquire) && self.sleep.is_asleep.load(Relaxed) {
             match due {
                 Some(due) => drop(self.sleep.woken.wait_timeout(lock, due)),
@@ -323,7 +408,7 @@ impl Journal {
 }
 
 impl Lane {
-    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+    fn lock(&self) -> MutexGuard<'_, Buffers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn run_alone<R>(
     if server.key_events.tracking.is_unsettled() {
         executor.settle();
     }
-    executor.recorder.publish(&server.journal, worker);
+    executor.recorder.publish(&server.journal);
     drop(all);
     // This thread is no worker's: all are told.
     server.mailboxes.announce(usize::MAX);

@@ -65,7 +65,7 @@ impl<'s> Executor<'s> {
             cold_path();
             self.settle();
         }
-        self.recorder.publish(&self.server.journal, self.worker);
+        self.recorder.publish(&self.server.journal);
         (self.inside, self.is_shut_out, self.kept_gates) = (None, false, None);
         if !self.feed.is_empty() {
             self.feed.send(self.server);
@@ -132,7 +132,7 @@ impl<'s> Executor<'s> {
         self.is_alone = true;
         self.recorder.look(&self.server.journal);
         let result = work(self);
-        self.recorder.publish(&self.server.journal, self.worker);
+        self.recorder.publish(&self.server.journal);
         self.is_alone = false;
         result
     }

@@ -3,6 +3,7 @@
 use super::Executor;
 use crate::core::registry::Row;
 use crate::core::session::Session;
+use base::hash::Hash;
 use command::{Call, Done, Flags, WholeCall};
 use resp::{Args, Reply};
 use store::{Key, View};
@@ -29,6 +30,24 @@ impl Executor<'_> {
         if end != self.records_before {
             session.records_end = end;
         }
+    }
+
+    /// [`Executor::run_on_key`], while somebody reads the journal.
+    #[inline(always)]
+    pub(super) fn run_on_key_recorded(
+        &mut self,
+        db: u16,
+        row: &Row,
+        run: fn(&mut Call<'_, '_>) -> Done,
+        (key, hash): (&[u8], Hash),
+        (args, reply): (Args<'_>, &mut Reply),
+    ) -> Done {
+        let (keyspace, settings) = (&self.server.keyspace, &self.config.store);
+        let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, settings, key, hash);
+        self.prepare(&mut view, row, &[key]);
+        let done = self.run_call(db, &mut view, run, (args, &[key], reply), |_| ());
+        self.let_go(view);
+        done
     }
 
     /// Runs a command on keys whose shards the view holds, and records what it does. `then` is called before

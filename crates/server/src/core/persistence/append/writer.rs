@@ -237,6 +237,10 @@ impl Reader for Writer {
             && self.failed.is_none()
             && let Some(server) = self.server.upgrade()
         {
+            // Where that fails, what follows notes it.
+            if self.former.is_empty() && self.current.write_blocks().is_ok() {
+                return;
+            }
             self.flush(&server, false);
         }
     }
