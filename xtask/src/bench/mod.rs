@@ -29,6 +29,7 @@ mod memory;
 mod ops;
 mod page;
 mod parts;
+mod payloads;
 mod progress;
 mod redis_benchmark;
 mod replay;
@@ -207,6 +208,7 @@ const BENCHMARKS: [Benchmark; 26] = [
         "Server CPU a key of BGSAVE and of loading, the file, the start, and the pause",
         snapshots::run,
     ),
+    printed("payloads", "", "Bytes of DUMP beside the peers': texts and collections", payloads::run),
     printed(
         "saving",
         "LOAD",
