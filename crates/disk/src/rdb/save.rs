@@ -144,10 +144,10 @@ fn save_set(writer: &mut Writer<'_>, set: &Set<'_>, settings: &Settings) {
     if small.is_small && writer.form.version >= VERSION_SET_LISTPACK {
         let _ = set.visit(&mut |member| small.look(member.len()));
         if small.is_small {
-            let mut block = ListpackWriter::default();
+            let mut block = writer.block();
             set.for_each(&mut |member| block.push(member));
             writer.put_type(Type::SetListpack);
-            return writer.string(block.finish());
+            return writer.packed(block);
         }
     }
     writer.put_type(Type::Set);
@@ -178,33 +178,34 @@ fn ints(set: &Set<'_>, count_max: u64) -> Option<Vec<i64>> {
 fn save_zset(writer: &mut Writer<'_>, zset: &ZSet<'_>, settings: &Settings) {
     let limits = &settings.zset;
     let mut small = Small::of(zset.len(), limits.listpack_entries, limits.listpack_value_bytes);
+    let (mut member, mut digits) = (Vec::new(), F64Text::new());
     if small.is_small {
-        zset.visit(0, End::Tail, &mut |entry| small.look(entry.member.len()));
-    }
-    if !small.is_small {
-        writer.put_type(Type::ZSet);
-        writer.length(zset.len());
-        // From the highest score on: Redis puts what it loads into a skiplist, fastest in this order.
-        let mut member = Vec::new();
-        zset.visit(zset.len() - 1, End::Head, &mut |entry| {
+        // The block is written while the members are looked at, and dropped where one is too long.
+        let mut block = writer.block();
+        zset.visit(0, End::Tail, &mut |entry| {
+            small.look(entry.member.len())?;
             member.clear();
             entry.member.append_to(&mut member);
-            writer.string(&member);
-            writer.double(entry.score);
+            block.push(Item::Bytes(&member));
+            block.push(Item::Bytes(digits.format(entry.score)));
             ControlFlow::Continue(())
         });
-        return;
+        if small.is_small {
+            writer.put_type(Type::ZSetListpack);
+            return writer.packed(block);
+        }
+        writer.keep_room(block);
     }
-    let (mut block, mut member, mut digits) = (ListpackWriter::default(), Vec::new(), F64Text::new());
-    zset.visit(0, End::Tail, &mut |entry| {
+    writer.put_type(Type::ZSet);
+    writer.length(zset.len());
+    // From the highest score on: Redis puts what it loads into a skiplist, fastest in this order.
+    zset.visit(zset.len() - 1, End::Head, &mut |entry| {
         member.clear();
         entry.member.append_to(&mut member);
-        block.push(Item::Bytes(&member));
-        block.push(Item::Bytes(digits.format(entry.score)));
+        writer.string(&member);
+        writer.double(entry.score);
         ControlFlow::Continue(())
     });
-    writer.put_type(Type::ZSetListpack);
-    writer.string(block.finish());
 }
 
 /// Returns the version that has to be known to read the hash; 0 if it has no deadlines.
@@ -213,34 +214,36 @@ fn save_hash(writer: &mut Writer<'_>, hash: &Hash<'_>, settings: &Settings) -> u
     let mut small = Small::of(hash.live_len(), limits.entries, limits.value);
     let mut least = None;
     let mut len = 0;
+    // The block is written while the fields are looked at, and dropped where that is not what they want.
+    let mut block = writer.block();
     hash.for_each_timed(&mut |field, value, deadline| {
         len += 1;
         let _ = small.look(field.len());
         let _ = small.look(value.len());
+        if small.is_small {
+            block.push(field);
+            block.push(value);
+        }
         if let Deadline::At(at) = deadline {
             least = Some(least.map_or(at, |least: Millis| least.min(at)));
         }
     });
+    if small.is_small && least.is_none() {
+        writer.put_type(Type::HashListpack);
+        writer.packed(block);
+        return 0;
+    }
+    writer.keep_room(block);
     if let Some(least) = least {
         save_timed(writer, hash, (len, small.is_small, least));
         return VERSION_TIMED_FIELDS;
     }
-    if small.is_small {
-        let mut block = ListpackWriter::default();
-        hash.for_each(&mut |field, value| {
-            block.push(field);
-            block.push(value);
-        });
-        writer.put_type(Type::HashListpack);
-        writer.string(block.finish());
-    } else {
-        writer.put_type(Type::Hash);
-        writer.length(len);
-        hash.for_each(&mut |field, value| {
-            writer.item(field);
-            writer.item(value);
-        });
-    }
+    writer.put_type(Type::Hash);
+    writer.length(len);
+    hash.for_each(&mut |field, value| {
+        writer.item(field);
+        writer.item(value);
+    });
     0
 }
 

@@ -3,6 +3,7 @@ use super::kind::Type;
 use super::save::Form;
 use base::Item;
 use base::text::parse_i64;
+use pack::classic::listpack::ListpackWriter;
 use pack::lzf::Compressor;
 use std::ops::ControlFlow;
 
@@ -35,6 +36,8 @@ pub(crate) struct Writer<'o> {
     compressor: Compressor,
     /// What a string was compressed to.
     packed: Vec<u8>,
+    /// Room for a collection that is written as one block.
+    block: Option<ListpackWriter>,
 }
 
 impl<'o> Writer<'o> {
@@ -42,7 +45,8 @@ impl<'o> Writer<'o> {
     pub(crate) fn new(out: &'o mut Vec<u8>, form: Form) -> Writer<'o> {
         let compressor = Compressor::default();
         let (full_bytes, packed) = (usize::MAX, Vec::new());
-        Writer { out, sink: None, full_bytes, is_broken: false, form, name: None, compressor, packed }
+        let (name, block) = (None, None);
+        Writer { out, sink: None, full_bytes, is_broken: false, form, name, compressor, packed, block }
     }
 
     /// Hands everything to `sink`, by way of `out`.
@@ -164,6 +168,23 @@ impl<'o> Writer<'o> {
         }
         self.packed = packed;
         is_shorter
+    }
+
+    /// An empty block.
+    pub(crate) fn block(&mut self) -> ListpackWriter {
+        self.block.take().unwrap_or_default()
+    }
+
+    /// Writes a block, which goes back to where its room is kept.
+    pub(crate) fn packed(&mut self, mut block: ListpackWriter) {
+        self.string(block.finish());
+        self.keep_room(block);
+    }
+
+    /// Keeps the room of a block for the next.
+    pub(crate) fn keep_room(&mut self, mut block: ListpackWriter) {
+        block.clear();
+        self.block = Some(block);
     }
 
     /// A string as it is.
