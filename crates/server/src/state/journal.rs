@@ -93,7 +93,7 @@ struct Reading {
 /// Clients that get their replies send again, and are best served if what they send goes under one sync, all
 /// together: a sync takes as long for fifty records as for one, and what arrives while it runs has to wait
 /// for the next. So the next group is expected to have as many records as this one, and those that have come
-/// in the meantime. It is waited for as long as more records keep coming, and not longer than two syncs take.
+/// in the meantime. It is waited for as long as more records keep coming, and not longer than a sync takes.
 #[derive(Default)]
 struct Group {
     expected: usize,
@@ -351,7 +351,7 @@ impl Journal {
             std::sync::atomic::fence(SeqCst);
             let waiting = self.waiting_records.load(Relaxed);
             let is_whole = waiting == 0 || waiting >= group.expected;
-            let is_late = began.elapsed_ns() >= 2 * group.took.as_nanos() as u64;
+            let is_late = u128::from(began.elapsed_ns()) >= group.took.as_nanos();
             if is_whole || is_late || !self.is_urgent.load(Relaxed) || self.is_ending.load(Acquire) {
                 break;
             }
