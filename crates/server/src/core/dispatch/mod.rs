@@ -679,10 +679,7 @@ impl<'s> Executor<'s> {
             self.let_others_in(Stay::Not);
         }
         match row.run {
-            Run::Data(DataRun::Keys(run)) => match (row.only_key(&args), request.hash) {
-                (Some(key), Some(hash)) => self.run_on_key_recorded(db, row, run, (key, hash), (args, reply)),
-                _ => self.run_on_keys(db, row, run, request, reply),
-            },
+            Run::Data(DataRun::Keys(run)) => self.run_recorded(db, row, run, request, reply),
             Run::Data(DataRun::Long(long)) => self.run_long(session, row, *long, request, reply),
             Run::Data(DataRun::Blocking(run)) => self.run_blocking(session, row, run, request, reply),
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),

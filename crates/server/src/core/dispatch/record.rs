@@ -1,6 +1,6 @@
 //! Running commands while the journal is read: what each has done is recorded before its shards are let go
 //! (`core/recorder.rs`).
-use super::Executor;
+use super::{Executor, Request};
 use crate::core::registry::Row;
 use crate::core::session::Session;
 use base::hash::Hash;
@@ -32,9 +32,27 @@ impl Executor<'_> {
         }
     }
 
+    /// A command of one key or of several.
+    #[inline(always)]
+    pub(super) fn run_recorded(
+        &mut self,
+        db: u16,
+        row: &Row,
+        run: fn(&mut Call<'_, '_>) -> Done,
+        request: &Request<'_, '_>,
+        reply: &mut Reply,
+    ) -> Done {
+        match (row.only_key(&request.args), request.hash) {
+            (Some(key), Some(hash)) => {
+                self.run_on_key_recorded(db, row, run, (key, hash), (request.args, reply))
+            }
+            _ => self.run_on_keys(db, row, run, request, reply),
+        }
+    }
+
     /// [`Executor::run_on_key`], while somebody reads the journal.
     #[inline(always)]
-    pub(super) fn run_on_key_recorded(
+    fn run_on_key_recorded(
         &mut self,
         db: u16,
         row: &Row,
