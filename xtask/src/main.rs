@@ -8,6 +8,7 @@ mod differ;
 mod docs;
 mod fuzz;
 mod histories;
+mod kills;
 mod peers;
 mod queues;
 mod sanitize;
@@ -38,6 +39,7 @@ fn command_line() -> Command {
             differ::command(),
             soak::command(),
             histories::command(),
+            kills::command(),
             clients::command(),
             queues::command(),
             command("peers", "Unpacks the servers to compare with into target/peers"),
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Some(("differ", matches)) => differ::run(matches),
         Some(("soak", matches)) => soak::run(matches),
         Some(("histories", matches)) => histories::run(matches),
+        Some(("kills", matches)) => kills::run(matches),
         Some(("clients", matches)) => clients::run(matches),
         Some(("queues", matches)) => queues::run(matches),
         Some(("peers", _)) => peers::run(),
@@ -117,6 +120,8 @@ mod tests {
             "soak 0.5 --seed 1",
             "soak 10 --crowd 1000",
             "histories 10 --clients 8",
+            "kills",
+            "kills --kills 10000 --keep everysec --large",
             "clients --jobs 100000",
             "clients --redis",
             "queues",

@@ -7,7 +7,8 @@
 //! * Tests at random: streams of requests compared with a real server ([`differ`]), concurrent clients whose
 //!   answers must have an order ([`histories`]), hostile and friendly clients for hours ([`soak`]), any bytes
 //!   ([`fuzz`]).
-//! * Job queues that people run, their processes and the server killed ([`queues`]).
+//! * Job queues that people run, their processes and the server killed ([`queues`]). A server killed ten
+//!   thousand times, and compared with what it had acknowledged ([`kills`]).
 //! * A client and its replies ([`resp_client`], [`resp_value`]), [`certificates`], folders that go by
 //!   themselves ([`scratch`]).
 pub mod bare_commands;
@@ -20,6 +21,7 @@ pub mod in_process;
 pub mod journal;
 pub mod journal_script;
 pub mod journal_storm;
+pub mod kills;
 pub mod queues;
 pub mod redis_server;
 pub mod resp_client;

@@ -6,138 +6,42 @@ use base::random::Random;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::time::Duration;
+use testkit::kills::{Keep, Options, run};
 use testkit::redis_server::skip_without;
 
-/// How often a server is killed: `SARDINE_KILLS=10000 cargo test -p tools kills` is the long run.
-fn kills() -> usize {
-    std::env::var("SARDINE_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(12)
-}
+/// How often a server is killed. `cargo xtask kills` does so for long.
+const KILLS: u64 = 12;
 
-/// What one writer knows: how many numbers it has pushed for certain, and how many perhaps.
-#[derive(Clone, Copy, Default)]
-struct Pushed {
-    acknowledged: u64,
-    sent: u64,
-    /// How many the disk had, as WAITAOF told.
-    on_disk: u64,
-}
-
-/// With `everysec` one batch in so many waits for the disk.
-const WAITS_ONE_IN: u64 = 4;
-const WRITERS: usize = 4;
-
-/// Pushes numbers to a list until the server is gone: by themselves, in pipelines and transactions. `waits`:
-/// now and then the writer waits for the disk.
-fn push_until_killed(home: &Home, (writer, from): (usize, u64), waits: bool, random: &mut Random) -> Pushed {
-    let mut pushed = Pushed { acknowledged: from, sent: from, on_disk: from };
-    let Ok(mut stream) = UnixStream::connect(home.path.join("s")) else { return pushed };
-    let mut replies = BufReader::new(stream.try_clone().unwrap());
-    let mut line = String::new();
-    loop {
-        let count = 1 + random.below(8);
-        let is_transaction = random.below(3) == 0;
-        let mut text = if is_transaction { "MULTI\r\n".to_string() } else { String::new() };
-        for number in pushed.sent..pushed.sent + count {
-            text.push_str(&format!("RPUSH {writer} {number}\r\n"));
-        }
-        text.push_str(if is_transaction { "EXEC\r\n" } else { "" });
-        let waits = waits && random.below(WAITS_ONE_IN) == 0;
-        text.push_str(if waits { "WAITAOF 1 0 0\r\n" } else { "" });
-        pushed.sent += count;
-        if stream.write_all(text.as_bytes()).is_err() {
-            break;
-        }
-        // +OK, +QUEUED for each, and *N come before the replies of a transaction.
-        let before = if is_transaction { count + 2 } else { 0 };
-        let mut read = |lines: u64| {
-            (0..lines).all(|_| {
-                line.clear();
-                replies.read_line(&mut line).is_ok_and(|len| len > 0 && line.ends_with('\n'))
-            })
-        };
-        if !read(before) || !read(count) {
-            break;
-        }
-        pushed.acknowledged += count;
-        if waits {
-            // An array of two numbers.
-            if !read(3) {
-                break;
-            }
-            pushed.on_disk = pushed.acknowledged;
-        }
-    }
-    pushed
-}
-
-/// Kills a server again and again while clients write and the file begins anew, and looks at what is there
-/// after each start.
-fn survives(name: &str, options: &[&str], is_exact: bool) {
-    let mut home = Home::new(name);
-    let seed = u64::from(std::process::id());
-    let mut random = Random::new(seed);
-    let options =
-        [&["--save", "", "--appendonly", "yes", "--auto-aof-rewrite-min-size", "20000"], options].concat();
-    let mut known = [0u64; WRITERS];
-    for round in 0..kills() {
-        home.start(&options);
-        let states = Mutex::new([Pushed::default(); WRITERS]);
-        // With `everysec` the disk is waited for longer than a round lasts, but for some.
-        let is_long = !is_exact && random.below(3) == 0;
-        let time = Duration::from_micros(random.below(if is_long { 2_500_000 } else { 120_000 }));
-        let rewrites = random.below(2) == 0;
-        std::thread::scope(|scope| {
-            for (writer, from) in known.iter().enumerate() {
-                let (home, states, mut random) = (&home, &states, Random::new(random.next_u64()));
-                scope.spawn(move || {
-                    let pushed = push_until_killed(home, (writer, *from), !is_exact, &mut random);
-                    states.lock().unwrap()[writer] = pushed;
-                });
-            }
-            if rewrites {
-                std::thread::park_timeout(time / 2);
-                home.ask("BGREWRITEAOF\r\nQUIT\r\n");
-            }
-            std::thread::park_timeout(time);
-            home.signal("-KILL");
-        });
-        home.end();
-        home.start(&options);
-        for (writer, pushed) in states.into_inner().unwrap().iter().enumerate() {
-            let told = home.told(&format!("LRANGE {writer} 0 -1"));
-            let found: Vec<&str> = told.lines().filter(|line| !line.starts_with(['*', '$', '+'])).collect();
-            let count = found.len() as u64;
-            let least = if is_exact { pushed.acknowledged } else { pushed.on_disk };
-            assert!(
-                (least..=pushed.sent).contains(&count),
-                "round {round}, seed {seed}: {count} of {least} to {}\n{}",
-                pushed.sent,
-                home.log()
-            );
-            let is_in_order = found.iter().enumerate().all(|(at, number)| number.parse() == Ok(at));
-            assert!(is_in_order, "round {round}, seed {seed}: something is missing or doubled");
-            known[writer] = count;
-        }
-        assert_eq!(home.ask("SHUTDOWN\r\n").as_deref(), Some(""), "{}", home.log());
-        assert_eq!(home.end(), Some(0));
-        if known[0] > 20_000 {
-            // Long lists take long to read.
-            let _ = std::fs::remove_dir_all(home.path.join("appendonlydir"));
-            known = [0; WRITERS];
-        }
+#[allow(clippy::disallowed_macros, reason = "a run tells its figures")]
+fn survives_kills(keep: Keep) {
+    let options = Options {
+        server: vec![env!("CARGO_BIN_EXE_sardine").into()],
+        kills: KILLS,
+        keep,
+        workers: 3,
+        seed: u64::from(std::process::id()),
+        is_large: false,
+    };
+    match run(&options) {
+        Ok(report) => println!("{keep:?}: {report}"),
+        Err(error) => panic!("{error}"),
     }
 }
 
 #[test]
 fn what_was_acknowledged_with_always_survives_kills() {
-    survives("always", &["--appendfsync", "always"], true);
+    survives_kills(Keep::Always);
 }
 
 #[test]
 fn what_the_disk_is_said_to_have_survives_kills() {
-    survives("everysec", &["--appendfsync", "everysec"], false);
+    survives_kills(Keep::EverySecond);
+}
+
+#[test]
+fn what_was_saved_survives_kills() {
+    survives_kills(Keep::Dump);
 }
 
 #[test]
