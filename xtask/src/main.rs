@@ -10,6 +10,7 @@ mod fuzz;
 mod histories;
 mod kills;
 mod peers;
+mod power;
 mod queues;
 mod sanitize;
 mod setup;
@@ -40,6 +41,7 @@ fn command_line() -> Command {
             soak::command(),
             histories::command(),
             kills::command(),
+            power::command(),
             clients::command(),
             queues::command(),
             command("peers", "Unpacks the servers to compare with into target/peers"),
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Some(("soak", matches)) => soak::run(matches),
         Some(("histories", matches)) => histories::run(matches),
         Some(("kills", matches)) => kills::run(matches),
+        Some(("power", matches)) => power::run(matches),
         Some(("clients", matches)) => clients::run(matches),
         Some(("queues", matches)) => queues::run(matches),
         Some(("peers", _)) => peers::run(),
@@ -122,6 +125,7 @@ mod tests {
             "histories 10 --clients 8",
             "kills",
             "kills --kills 10000 --keep everysec --large",
+            "power 1000 --seed 7",
             "clients --jobs 100000",
             "clients --redis",
             "queues",

@@ -30,6 +30,7 @@ pub use state::config::{
     MemoryShare, OnSignal, OomScore, OutputLimit, OutputLimits, SavePoint, Snapshots, Source, Supervised,
     Tracking, sample_file, settings_reference,
 };
+pub use state::disk::{DiskAct, DiskWatch};
 pub use state::log::Log;
 pub use state::start_error::StartError;
 pub use state::system::open_files::make_room;

@@ -18,6 +18,7 @@ use crate::state::config::Checks;
 use crate::state::config::notify::published;
 use crate::state::counters::AllCounters;
 use crate::state::defrag::DefragStats;
+use crate::state::disk::DiskWatch;
 use crate::state::expiry_watch::ExpiryWatch;
 use crate::state::gate::Gates;
 use crate::state::journal::Journal;
@@ -113,7 +114,7 @@ impl Running {
 
     /// Loads the data, while clients are told that it is being loaded, and says then that it is ready.
     pub fn load(&self) -> Result<(), StartError> {
-        persistence::remove_left(&self.server.config().dir);
+        persistence::remove_left(&self.server.persistence.disk, &self.server.config().dir);
         let loaded = match self.server.config().append.is_wanted {
             true => persistence::append::load(&self.server),
             false => persistence::load(&self.server),
@@ -152,6 +153,12 @@ impl Running {
     /// How many requests wait for a thread that they are to run on.
     pub fn waiting_lent(&self) -> usize {
         self.server.lending.waiting()
+    }
+
+    /// From here on this one is told of whatever is done to the files of the data, and may have it fail: for
+    /// tests, before [`Running::load`].
+    pub fn watch_disk(&self, watch: Arc<dyn DiskWatch>) {
+        self.server.persistence.disk.watch(watch);
     }
 
     /// From here on this reader is handed whatever changes the data (`disk::journal`), until the server ends.

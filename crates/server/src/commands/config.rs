@@ -269,7 +269,7 @@ fn put_in_force(
 /// Makes sure that there can be an append-only file, and that there is the thread that turns it on and off.
 /// It does so when the configuration is in force.
 fn switch_append_only(server: &Server, next: &Config) -> Done {
-    let is_possible = if next.append.is_wanted { append::prepare(next) } else { Ok(()) };
+    let is_possible = if next.append.is_wanted { append::prepare(server, next) } else { Ok(()) };
     is_possible.and_then(|()| append::start(server)).map_err(|error| {
         server.log.warning(&format!("Can't turn the append-only file on or off: {}", reason(&error)));
         failed("appendonly", "Unable to turn on AOF. Check server logs.")

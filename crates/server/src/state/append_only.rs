@@ -13,6 +13,7 @@
 //! with it. One thread turns it on and off and begins it anew, in the order in which that is asked for
 //! ([`Orders`]); another, that of the journal, writes.
 use crate::state::config::{AppendSync, Appending};
+use crate::state::disk::DiskFile;
 use crate::state::persistence::Save;
 use disk::aof::manifest::Manifest;
 use std::collections::VecDeque;
@@ -44,7 +45,7 @@ pub(crate) struct AppendOnly {
     waiting: Box<[Waiting]>,
     /// From these records on other files are written to: [`AppendOnly::take_cut`]. There are several where
     /// the disk is so slow that the file has begun anew again before the writer came to the first.
-    cuts: Mutex<VecDeque<(u64, File)>>,
+    cuts: Mutex<VecDeque<(u64, DiskFile)>>,
     /// The first of them.
     cut_at: AtomicU64,
     /// Records below are in a snapshot that the file begins with: what was not written of them need not be.
@@ -247,7 +248,7 @@ impl AppendOnly {
     // Where it is written to.
 
     /// From this record on `file` is written to. The caller holds all gates, so nobody has taken the number.
-    pub(crate) fn cut(&self, number: u64, file: File) {
+    pub(crate) fn cut(&self, number: u64, file: DiskFile) {
         let mut cuts = lock(&self.cuts);
         cuts.push_back((number, file));
         self.cut_at.store(cuts[0].0, Release);
@@ -260,7 +261,7 @@ impl AppendOnly {
     }
 
     /// That file, for whoever writes.
-    pub(crate) fn take_cut(&self) -> Option<File> {
+    pub(crate) fn take_cut(&self) -> Option<DiskFile> {
         let mut cuts = lock(&self.cuts);
         let taken = cuts.pop_front();
         self.cut_at.store(cuts.front().map_or(NO_CUT, |(number, _)| *number), Relaxed);

@@ -15,7 +15,8 @@
 //! * The `journal`: what writes have come to, and who reads it.
 //! * The texts of `scripts`, and the script that runs for long.
 //! * What workers lend to other threads: `lending`. Keys on their way to another server: `moving`.
-//! * The `replication` id, the `restless` mode of tests, and the `faults` of a disk that they ask for.
+//! * The `disk`: whatever changes a file of the data, so that tests can have it fail.
+//! * The `replication` id, and the `restless` mode of tests.
 /// The version of Redis whose behaviour clients can count on: they choose what to send by it.
 pub(crate) const REDIS_VERSION: &str = "8.0.2";
 
@@ -26,8 +27,8 @@ pub(crate) mod clock;
 pub(crate) mod config;
 pub(crate) mod counters;
 pub(crate) mod defrag;
+pub(crate) mod disk;
 pub(crate) mod expiry_watch;
-pub(crate) mod faults;
 pub(crate) mod gate;
 pub(crate) mod histogram;
 pub(crate) mod journal;

@@ -1,6 +1,6 @@
 //! What is known of the dump file: whether it is being loaded, whether a snapshot is being written, how the
 //! last ones ended. `core/persistence` does the work.
-use crate::state::faults::Faults;
+use crate::state::disk::Disk;
 use base::Millis;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,8 +27,8 @@ pub(crate) struct Persistence {
     pub(crate) saves: Saves,
     /// The threads that write.
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// How the disk is to fail, in tests.
-    pub(crate) faults: Arc<Faults>,
+    /// What its files are on.
+    pub(crate) disk: Arc<Disk>,
 }
 
 /// The file that is being loaded, or was loaded last.
@@ -93,7 +93,7 @@ impl Persistence {
                 copied_bytes: AtomicU64::new(0),
             },
             threads: Mutex::default(),
-            faults: Arc::default(),
+            disk: Arc::default(),
         }
     }
 

@@ -3,7 +3,7 @@ use super::unit::{Drawer, Unit};
 use super::{Keep, now};
 use crate::resp_client::{RespClient, request};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Instant;
 
 /// With `everysec` one batch in so many waits for the disk.
@@ -15,7 +15,7 @@ pub(super) struct Asked {
     pub(super) units: Vec<Unit>,
     /// The replies to so many units have come.
     pub(super) acknowledged: usize,
-    /// So many the disk had, as WAITAOF or SAVE told.
+    /// So many the disk had to have.
     pub(super) on_disk: usize,
     /// When so many units had been acknowledged.
     pub(super) times: Vec<(usize, Instant)>,
@@ -25,9 +25,13 @@ pub(super) struct Asked {
 #[derive(Default)]
 pub(super) struct Progress {
     pub(super) acknowledged: AtomicU64,
+    /// So many the disk had, as WAITAOF or SAVE told.
+    pub(super) on_disk: AtomicU64,
+    /// It is to ask for no more.
+    pub(super) is_over: AtomicBool,
 }
 
-/// Asks until the server is gone. `first` is the number of the first unit.
+/// Asks until the server is gone, or it is told to end. `first` is the number of the first unit.
 pub(super) fn ask(
     client: &mut RespClient,
     drawer: &mut Drawer,
@@ -46,7 +50,7 @@ fn ask_until_killed(
     (asked, progress): (&mut Asked, &Progress),
 ) -> io::Result<()> {
     client.call(&["SELECT", &drawer.client.to_string()])?;
-    loop {
+    while !progress.is_over.load(SeqCst) {
         let most = if drawer.random.below(8) == 0 { 40 } else { 8 };
         let count = 1 + drawer.random.below(most);
         let begin = asked.units.len();
@@ -70,8 +74,9 @@ fn ask_until_killed(
         if keep == Keep::EverySecond && drawer.random.below(WAITS_ONE_IN) == 0 {
             let told = client.call(&["WAITAOF", "1", "0", "0"])?;
             if told.lines().get(1).is_some_and(|line| line.trim() == ":1") {
-                asked.on_disk = asked.acknowledged;
+                progress.on_disk.store(asked.acknowledged as u64, SeqCst);
             }
         }
     }
+    Ok(())
 }

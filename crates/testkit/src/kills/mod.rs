@@ -13,14 +13,16 @@
 //!
 //! Some units push their number to a list that all clients share, and are told its length. So the order in
 //! which they came is known, and must be what is there. Others move money between accounts, whose sum is 0.
+mod book;
 mod client;
+pub mod power;
 mod server;
 mod twin;
 mod unit;
 
 use crate::resp_client::RespClient;
-use crate::resp_value::Value;
 use base::random::Random;
+use book::{Book, CLIENTS};
 use client::{Asked, Progress};
 use server::Server;
 use std::fmt;
@@ -29,8 +31,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use twin::Twin;
-use unit::{ACCOUNTS, BESIDE, Drawer, MARKS, PASSING, SHARED_DB};
+use unit::Unit;
 
 /// What keeps the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,6 @@ impl fmt::Display for Report {
     }
 }
 
-const CLIENTS: usize = 4;
 /// A life lasts so long, in microseconds, but now and then with `everysec`.
 const LIFE_US: u64 = 120_000;
 const LONG_LIFE_US: u64 = 2_500_000;
@@ -102,8 +102,6 @@ const LONG_ONE_IN: u64 = 15;
 /// One start in so many is killed before it is ready.
 const KILLED_START_ONE_IN: u64 = 6;
 const START_US: u64 = 25_000;
-/// How often whoever waits for keys to pass looks.
-const LOOKS_MAX: usize = 10_000;
 
 #[allow(clippy::disallowed_methods, reason = "processes are waited for, and their time is a figure")]
 fn now() -> Instant {
@@ -132,28 +130,15 @@ pub fn run(options: &Options) -> Result<Report, String> {
 struct Run {
     random: Random,
     server: Server,
-    twin: Twin,
-    drawers: Vec<Drawer>,
-    /// The number of the next unit of each client.
-    numbers: [u64; CLIENTS],
-    /// So many marks were there at the last look.
-    marks: usize,
+    book: Book,
     report: Report,
 }
 
 impl Run {
     fn begin(options: &Options) -> Result<Run, String> {
         let mut random = Random::new(options.seed);
-        let drawers = (0..CLIENTS).map(|client| Drawer {
-            client,
-            random: Random::new(random.next_u64()),
-            is_large: options.is_large,
-        });
-        let drawers = drawers.collect();
-        let server = Server::new(options)?;
-        let twin = Twin::start(CLIENTS, options.is_large)?;
-        let mut run =
-            Run { random, server, twin, drawers, numbers: [0; CLIENTS], marks: 0, report: Report::default() };
+        let book = Book::begin(random.next_u64(), options.is_large)?;
+        let mut run = Run { random, server: Server::new(options)?, book, report: Report::default() };
         run.server.launch()?;
         let mut client = run.server.wait_until_ready()?;
         if options.is_large {
@@ -163,7 +148,7 @@ impl Run {
     }
 
     fn fill(&mut self, client: &mut RespClient, keep: Keep) -> io::Result<()> {
-        self.twin.fill()?;
+        self.book.twin.fill()?;
         twin::fill_keys(client)?;
         for number in 0..CLIENTS {
             let units = unit::filling(number);
@@ -171,7 +156,7 @@ impl Run {
             for words in units.iter().flat_map(|unit| &unit.requests) {
                 client.call(words)?;
             }
-            self.twin.run(number, &units)?;
+            self.book.twin.run(number, &units)?;
         }
         // What POPULATE makes is in no journal.
         client.call(&["SAVE"])?;
@@ -191,7 +176,7 @@ impl Run {
     fn live_and_die(&mut self, options: &Options) -> Result<(), String> {
         let is_long = options.keep == Keep::EverySecond && self.random.below(LONG_ONE_IN) == 0;
         let life = Duration::from_micros(self.random.below(if is_long { LONG_LIFE_US } else { LIFE_US }));
-        let mut asked = self.load(options.keep, life)?;
+        let asked = self.load(options.keep, life)?;
         let killed = now();
         self.report.kills += 1;
         self.server.launch()?;
@@ -205,7 +190,10 @@ impl Run {
             self.server.launch()?;
         }
         let mut actual = self.server.wait_until_ready()?;
-        self.look(options.keep, &mut asked, killed, &mut actual)
+        for (asked, found) in asked.iter().zip(self.book.look(&asked, &mut actual)?) {
+            self.note(options.keep, asked, found, killed);
+        }
+        Ok(())
     }
 
     /// Clients ask until the server is killed, after this time.
@@ -215,7 +203,7 @@ impl Run {
         let connections = connections.map_err(failed)?;
         let mut admin = self.server.connect().map_err(failed)?;
         let progress: [Progress; CLIENTS] = Default::default();
-        let (numbers, drawers) = (self.numbers, &mut self.drawers);
+        let (numbers, drawers) = (self.book.numbers, &mut self.book.drawers);
         let (random, server) = (&mut self.random, &mut self.server);
         let is_over = AtomicBool::new(false);
         let seed = random.next_u64();
@@ -231,9 +219,9 @@ impl Run {
             is_over.store(true, Relaxed);
             let mut asked: Vec<Asked> =
                 clients.into_iter().map(|client| client.join().expect("a client does not panic")).collect();
-            let saved = keeper.join().expect("it does not panic");
-            if keep == Keep::Dump {
-                asked.iter_mut().zip(saved).for_each(|(asked, saved)| asked.on_disk = saved as usize);
+            keeper.join().expect("it does not panic");
+            for (asked, progress) in asked.iter_mut().zip(&progress) {
+                asked.on_disk = progress.on_disk.load(SeqCst) as usize;
             }
             (asked, was_alive)
         });
@@ -249,56 +237,6 @@ impl Run {
         Ok(all)
     }
 
-    /// Compares what is there with what was asked for.
-    fn look(
-        &mut self,
-        keep: Keep,
-        all: &mut [Asked],
-        killed: Instant,
-        actual: &mut RespClient,
-    ) -> Result<(), String> {
-        let failed = |error: io::Error| format!("looking: {error}");
-        let marks = marks_from(actual, self.marks).map_err(failed)?;
-        let hints = self.hints(all, &marks)?;
-        wait_for_passing(actual)?;
-        for (client, asked) in all.iter().enumerate() {
-            let least = asked.on_disk.max(hints[client]);
-            let found = self.twin.follow(client, asked, least, actual).map_err(failed)??;
-            self.note(keep, asked, found.units, killed);
-            self.numbers[client] += found.units as u64;
-        }
-        self.marks += marks.len();
-        let sum = sum_of_accounts(actual).map_err(failed)?;
-        if sum != 0 { Err(format!("a transfer was torn: the accounts have {sum}")) } else { Ok(()) }
-    }
-
-    /// How many units of each client are there for certain, by the marks; which are in the order in which
-    /// they were acknowledged.
-    fn hints(&self, all: &[Asked], marks: &[(usize, u64)]) -> Result<[usize; CLIENTS], String> {
-        let mut hints = [0; CLIENTS];
-        for (place, (client, number)) in marks.iter().enumerate() {
-            let index = number.checked_sub(self.numbers[*client]).map(|index| index as usize);
-            let units = &all[*client].units;
-            let unit = index.and_then(|index| units.get(index)).filter(|unit| unit.is_mark);
-            let (Some(index), Some(unit)) = (index, unit) else {
-                return Err(format!("mark {number} of client {client} is there and should not be"));
-            };
-            if units[hints[*client]..index].iter().any(|unit| unit.is_mark) {
-                return Err(format!("a mark of client {client} before {number} is missing"));
-            }
-            hints[*client] = index + 1;
-            let place = format!(":{}", self.marks + place + 1);
-            if let Some(reply) = &unit.reply
-                && reply.lines().iter().all(|line| line.trim() != place)
-            {
-                return Err(format!(
-                    "mark {number} of client {client} is at {place}, and not where it was told"
-                ));
-            }
-        }
-        Ok(hints)
-    }
-
     fn note(&mut self, keep: Keep, asked: &Asked, found: usize, killed: Instant) {
         self.report.more += found.saturating_sub(asked.acknowledged) as u64;
         // Units that change nothing may be counted as lost, marks may not.
@@ -306,7 +244,7 @@ impl Run {
         if keep == Keep::Always {
             return;
         }
-        let Some(first) = rest.iter().position(|unit| unit.is_mark) else { return };
+        let Some(first) = rest.iter().position(Unit::is_mark) else { return };
         self.report.lost += (rest.len() - first) as u64;
         let index = found + first;
         let told = asked.times.iter().find(|(count, _)| *count > index).map(|(_, told)| *told);
@@ -315,19 +253,18 @@ impl Run {
     }
 }
 
-/// Has the files begin anew, and settings change that say how. Returns how far each client was when the last
-/// SAVE that succeeded was asked for.
+/// Has the files begin anew, and settings change that say how. A dump file has what was acknowledged when
+/// SAVE was asked for, once that has succeeded.
 fn files_begin_anew(
     admin: &mut RespClient,
     (keep, seed): (Keep, u64),
     progress: &[Progress; CLIENTS],
     is_over: &AtomicBool,
-) -> [u64; CLIENTS] {
+) {
     let mut random = Random::new(seed);
-    let mut saved = [0; CLIENTS];
     while !is_over.load(Relaxed) {
         sleep(Duration::from_micros(random.below(20_000)));
-        let before = std::array::from_fn(|client| progress[client].acknowledged.load(SeqCst));
+        let before = progress.each_ref().map(|progress| progress.acknowledged.load(SeqCst));
         let words: &[&str] = match random.below(8) {
             0 | 1 => &["BGSAVE"],
             2 if keep == Keep::Dump => &["SAVE"],
@@ -338,49 +275,7 @@ fn files_begin_anew(
         };
         let Ok(told) = admin.call(words) else { break };
         if words[0] == "SAVE" && told.text() == Some(b"OK") {
-            saved = before;
+            progress.iter().zip(before).for_each(|(progress, before)| progress.on_disk.store(before, SeqCst));
         }
     }
-    saved
-}
-
-/// The marks behind the first `known`: the client and the number of each.
-fn marks_from(actual: &mut RespClient, known: usize) -> io::Result<Vec<(usize, u64)>> {
-    actual.call(&["SELECT", &SHARED_DB.to_string()])?;
-    let told = actual.call(&["LRANGE", MARKS, &known.to_string(), "-1"])?;
-    let Value::Aggregate(_, marks) = told else { return Err(io::Error::other("LRANGE gives no list")) };
-    let parsed = marks.iter().map(|mark| {
-        let text = String::from_utf8_lossy(mark.text().unwrap_or_default()).into_owned();
-        let (client, number) = text.split_once(':')?;
-        Some((client.parse().ok().filter(|client| *client < CLIENTS)?, number.parse().ok()?))
-    });
-    parsed.collect::<Option<Vec<_>>>().ok_or_else(|| io::Error::other("a mark is none"))
-}
-
-/// Keys that pass have to be gone a moment later.
-fn wait_for_passing(actual: &mut RespClient) -> Result<(), String> {
-    for db in (0..CLIENTS).flat_map(|client| [client, client + BESIDE]) {
-        let exists: Vec<&str> = ["EXISTS"].into_iter().chain(PASSING).collect();
-        let mut is_gone = || -> io::Result<bool> {
-            actual.call(&["SELECT", &db.to_string()])?;
-            Ok(actual.call(&exists)?.text() == Some(b"0"))
-        };
-        let mut looks = 0;
-        while !is_gone().map_err(|error| format!("looking: {error}"))? {
-            looks += 1;
-            if looks > LOOKS_MAX {
-                return Err(format!("keys of database {db} that should pass do not"));
-            }
-            sleep(Duration::from_millis(1));
-        }
-    }
-    Ok(())
-}
-
-fn sum_of_accounts(actual: &mut RespClient) -> io::Result<i64> {
-    actual.call(&["SELECT", &SHARED_DB.to_string()])?;
-    let told = actual.call(&["HVALS", ACCOUNTS])?;
-    let Value::Aggregate(_, amounts) = told else { return Err(io::Error::other("HVALS gives no list")) };
-    let amount = |value: &Value| value.text().and_then(base::text::parse_i64).unwrap_or(i64::MAX);
-    Ok(amounts.iter().map(amount).fold(0, i64::saturating_add))
 }

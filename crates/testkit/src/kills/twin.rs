@@ -22,12 +22,6 @@ pub(super) struct Twin {
     is_large: bool,
 }
 
-/// How far the disk was with one client.
-pub(super) struct Found {
-    /// At least so many units are there: behind them there may be some that change nothing.
-    pub(super) units: usize,
-}
-
 impl Twin {
     pub(super) fn start(clients: usize, is_large: bool) -> Result<Twin, String> {
         let failed = |error: io::Error| format!("the twin: {error}");
@@ -111,14 +105,15 @@ impl Twin {
     }
 
     /// Runs what a client has asked for until both have the same, which has to be after `least` units at
-    /// least. An error says what differs there.
+    /// least. Returns after how many: behind them there may be some that change nothing. An error says what
+    /// differs.
     pub(super) fn follow(
         &mut self,
         client: usize,
         asked: &Asked,
         least: usize,
         actual: &mut RespClient,
-    ) -> io::Result<Result<Found, String>> {
+    ) -> io::Result<Result<usize, String>> {
         let Asked { units, acknowledged, .. } = asked;
         let known = least.min(*acknowledged);
         self.run(client, &units[..known])?;
@@ -130,10 +125,9 @@ impl Twin {
         for at in least..=units.len() {
             let differences = differences(&theirs, &look(&mut self.clients[client], client, self.is_large)?);
             if differences.is_empty() {
-                let found = Found { units: at };
                 let rest =
                     if self.is_large { self.compare_large(client, &units[..at], actual)? } else { None };
-                return Ok(rest.map_or(Ok(found), Err));
+                return Ok(rest.map_or(Ok(at), Err));
             }
             if closest.as_ref().is_none_or(|(_, fewest)| differences.len() < fewest.len()) {
                 closest = Some((at, differences));
@@ -210,6 +204,9 @@ pub(super) fn fill_keys(client: &mut RespClient) -> io::Result<()> {
 fn followed(unit: &Unit) -> Vec<Request> {
     let told =
         unit.reply.as_ref().and_then(Value::text).map(|text| String::from_utf8_lossy(text).into_owned());
+    if unit.is_void() {
+        return Vec::new();
+    }
     let is_error = matches!(unit.reply, Some(Value::Line(b'-', _)));
     match (&unit.follow, told) {
         (Follow::Requests(requests), _) => requests.clone(),

@@ -108,9 +108,12 @@ const LINES: &[&str] = &[
 const RARE: &[&str] = &["FLUSHDB", "SWAPDB {c} {d}", "FLUSHDB ASYNC", "DEL x0 x1 y0 popped"];
 const RARE_ONE_IN: u64 = 120;
 
-/// Runs the requests that its arguments are, each behind the number of its words.
+/// Runs the requests that its arguments are, each behind the number of its words. What the disk has refused
+/// once is not tried again: the script is there as a whole or not at all.
 const SCRIPT: &str = "local i = 1 while i <= #ARGV do local n = tonumber(ARGV[i]) \
-    redis.pcall(unpack(ARGV, i + 1, i + n)) i = i + n + 1 end return i";
+    local r = redis.pcall(unpack(ARGV, i + 1, i + n)) \
+    if type(r) == 'table' and r.err and string.find(r.err, 'MISCONF') then return r end \
+    i = i + n + 1 end return i";
 const POP: &str =
     "local m = redis.call('SPOP', KEYS[1]) if m then redis.call('RPUSH', KEYS[2], m) end return m";
 
@@ -132,9 +135,22 @@ pub(super) struct Unit {
     pub(super) requests: Vec<Request>,
     pub(super) follow: Follow,
     /// It has pushed its number to the list of marks.
-    pub(super) is_mark: bool,
+    marks: bool,
     /// The last reply, once it has come.
     pub(super) reply: Option<Value>,
+}
+
+impl Unit {
+    /// It was refused, because the disk cannot keep what it would do.
+    pub(super) fn is_void(&self) -> bool {
+        let Some(Value::Line(b'-', why)) = &self.reply else { return false };
+        why.starts_with(b"EXECABORT") || why.windows(7).any(|word| word == b"MISCONF")
+    }
+
+    /// Its number is in the list of marks, if it is there.
+    pub(super) fn is_mark(&self) -> bool {
+        self.marks && !self.is_void()
+    }
 }
 
 pub(super) fn words(line: &str) -> Request {
@@ -222,7 +238,7 @@ impl Drawer {
 
     fn mark(&mut self, number: u64) -> Unit {
         let push = words(&format!("RPUSH {MARKS} {}:{number}", self.client));
-        Unit { is_mark: true, ..self.shared(vec![push], &format!("SET marked {number}")) }
+        Unit { marks: true, ..self.shared(vec![push], &format!("SET marked {number}")) }
     }
 
     /// Money goes from one account to another: the sum stays 0.
@@ -309,7 +325,7 @@ impl Drawer {
 }
 
 fn same(requests: Vec<Request>, follow: Vec<Request>) -> Unit {
-    Unit { requests, follow: Follow::Requests(follow), is_mark: false, reply: None }
+    Unit { requests, follow: Follow::Requests(follow), marks: false, reply: None }
 }
 
 /// A script that runs these requests.

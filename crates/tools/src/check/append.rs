@@ -64,7 +64,9 @@ pub(super) fn check_manifest(path: &Path, repair: Repair) -> ExitCode {
     };
     println!("{}: {} files", path.display(), parts.len());
     for (index, part) in parts.iter().enumerate() {
-        let is_last = index + 1 == parts.len();
+        // As when it is loaded: behind it there may be files to which nothing was written yet.
+        let is_last =
+            parts[index + 1..].iter().all(|part| std::fs::metadata(part).is_ok_and(|about| about.len() == 0));
         let repair = if is_last { repair } else { Repair::default() };
         if check_part(part, repair) == ExitCode::FAILURE {
             if !is_last {

@@ -5,16 +5,17 @@
 //! that a killed process has left can be told from one that another server is writing in the same folder, and
 //! the next start removes it ([`remove_left`]). Process numbers would not tell: two containers that share a
 //! folder may both be number 1.
+use crate::state::disk::{Disk, DiskFile};
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A new file beside the one that it will replace. It is removed where that does not happen.
 pub(super) struct NewFile {
-    path: PathBuf,
-    pub(super) file: File,
+    pub(super) file: DiskFile,
     is_in_place: bool,
 }
 
@@ -23,40 +24,46 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 
 impl NewFile {
     /// Makes one in this folder. Redis names such files alike, `temp-` and the process's number.
-    pub(super) fn create(folder: &Path) -> io::Result<NewFile> {
+    pub(super) fn create(disk: &Arc<Disk>, folder: &Path) -> io::Result<NewFile> {
         loop {
             let number = COUNT.fetch_add(1, Relaxed);
             let path = folder.join(format!("temp-{}-{number}.rdb", std::process::id()));
-            let file = match File::options().write(true).create_new(true).mode(0o644).open(&path) {
+            let file = match disk.create(path) {
                 // Left by another process of this number, or being written by it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 opened => opened?,
             };
-            if keep(&file)? {
-                return Ok(NewFile { path, file, is_in_place: false });
+            let new = NewFile { file, is_in_place: false };
+            if keep(new.file.file())? {
+                return Ok(new);
             }
         }
     }
 
     /// Where the new file is, until it takes its place.
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// Puts it, whose content is on the disk already, in the place of `target`, which is in the same folder,
     /// and waits until the disk knows the new name.
     pub(super) fn put_in_place(mut self, target: &Path) -> io::Result<()> {
-        std::fs::rename(&self.path, target)?;
+        let disk = self.file.disk();
+        disk.rename(self.file.path(), target)?;
         self.is_in_place = true;
-        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        disk.sync_folder(folder_of(target))
     }
+}
+
+/// The folder that something is in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.is_in_place {
-            let _ = std::fs::remove_file(&self.path);
+            let _ = self.file.disk().remove(self.file.path());
         }
     }
 }
@@ -73,10 +80,10 @@ fn keep(file: &File) -> io::Result<bool> {
 
 /// Removes the new files of processes that were killed while they wrote. Returns how many there were. What
 /// cannot be removed stays, and does no harm.
-pub(crate) fn remove_left(folder: &Path) -> usize {
+pub(crate) fn remove_left(disk: &Disk, folder: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.filter(|path| is_of_new_file(path) && remove_if_left(path).is_ok()).count()
+    paths.filter(|path| is_of_new_file(path) && remove_if_left(disk, path).is_ok()).count()
 }
 
 /// `temp-`, two numbers, `.rdb`. Names that Redis gives have one number.
@@ -87,14 +94,14 @@ fn is_of_new_file(path: &Path) -> bool {
     numbers.is_some_and(|(process, count)| is_number(process) && is_number(count))
 }
 
-fn remove_if_left(path: &Path) -> io::Result<()> {
+fn remove_if_left(disk: &Disk, path: &Path) -> io::Result<()> {
     // Whoever opened a pipe would wait for ever.
     if !std::fs::symlink_metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
     let file = File::open(path)?;
     file.try_lock()?;
-    std::fs::remove_file(path)
+    disk.remove(path)
 }
 
 #[cfg(test)]
@@ -111,8 +118,8 @@ mod tests {
         }
         std::fs::create_dir(folder.join("temp-2-2.rdb")).unwrap();
         kept.push("temp-2-2.rdb");
-        let written = NewFile::create(&folder).unwrap();
-        assert_eq!(remove_left(&folder), 2);
+        let written = NewFile::create(&Arc::default(), &folder).unwrap();
+        assert_eq!(remove_left(&Disk::default(), &folder), 2);
         assert!(kept.iter().all(|name| folder.join(name).exists()) && written.path().exists());
         written.put_in_place(&folder.join("dump.rdb")).unwrap();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), kept.len());
@@ -126,11 +133,14 @@ mod tests {
         std::thread::scope(|scope| {
             let maker = scope.spawn(|| {
                 for _ in 0..200 {
-                    NewFile::create(&folder).unwrap().put_in_place(&folder.join("dump.rdb")).unwrap();
+                    NewFile::create(&Arc::default(), &folder)
+                        .unwrap()
+                        .put_in_place(&folder.join("dump.rdb"))
+                        .unwrap();
                 }
             });
             while !maker.is_finished() {
-                remove_left(&folder);
+                remove_left(&Disk::default(), &folder);
             }
         });
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);

@@ -6,12 +6,11 @@ use crate::core::session::ClientRecord;
 use crate::state::REDIS_VERSION;
 use crate::state::append_only::Phase;
 use crate::state::config::{Config, SavePoint, reason};
-use crate::state::faults::Faults;
+use crate::state::disk::{Disk, DiskFile};
 use crate::state::persistence::{Delay, Save, UNSAVED};
 use base::Millis;
 use disk::aof::base::{BaseForm, save_commands};
 use disk::rdb::{About, FileForm, Form, Output, SaveError, save_file};
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +42,7 @@ pub(super) struct Image {
     config: Arc<Config>,
     about: About,
     changes: u64,
-    faults: Arc<Faults>,
+    disk: Arc<Disk>,
 }
 
 /// Which file is written.
@@ -75,8 +74,8 @@ pub(super) fn freeze(server: &Server, now: Millis, is_base: bool) -> Image {
     ];
     let about = About { texts, functions: server.scripts.libraries.codes() };
     let frozen = server.keyspace.freeze(now, config.store.eviction.policy);
-    let faults = Arc::clone(&server.persistence.faults);
-    Image { frozen, about, changes: server.keyspace.stats().dirty, config, faults }
+    let disk = Arc::clone(&server.persistence.disk);
+    Image { frozen, about, changes: server.keyspace.stats().dirty, config, disk }
 }
 
 /// Freezes the data and has a thread write it. The caller holds all gates.
@@ -277,9 +276,8 @@ fn write(server: &Server, image: Image, save: &Save) -> Result<u64, ()> {
 /// look between two keys: whoever has given the snapshot up waits for its end, and may hold up everybody
 /// meanwhile.
 struct Wanted<'w> {
-    file: &'w mut File,
+    file: &'w mut DiskFile,
     save: &'w Save,
-    faults: &'w Faults,
 }
 
 impl Wanted<'_> {
@@ -291,8 +289,7 @@ impl Wanted<'_> {
 impl Write for Wanted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.check()?;
-        let len = self.faults.before_write(bytes.len())?;
-        self.file.write(&bytes[..len])
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -303,18 +300,17 @@ impl Write for Wanted<'_> {
 impl Output for Wanted<'_> {
     fn sync(&mut self) -> io::Result<()> {
         self.check()?;
-        self.faults.before_sync()?;
         self.file.sync()
     }
 }
 
 /// An error says why, unless the snapshot was given up.
 pub(super) fn write_file(image: Image, save: &Save, target: &Target) -> Result<u64, Option<String>> {
-    let Image { frozen, config, about, faults, .. } = image;
+    let Image { frozen, config, about, disk, .. } = image;
     let settings = &config.snapshots;
     let folder = target.path.parent().unwrap_or(&config.dir);
     let place = folder.display();
-    let mut new = NewFile::create(folder).map_err(|error| {
+    let mut new = NewFile::create(&disk, folder).map_err(|error| {
         let why = reason(&error);
         Some(format!("Failed opening {} {place}) for saving: {why}", target.place))
     })?;
@@ -323,7 +319,7 @@ pub(super) fn write_file(image: Image, save: &Save, target: &Target) -> Result<u
         delay.pass();
         save.note_key()
     };
-    let mut output = Wanted { file: &mut new.file, save, faults: &faults };
+    let mut output = Wanted { file: &mut new.file, save };
     let written = match target.content {
         Content::Dump => {
             let form = FileForm {
@@ -366,10 +362,10 @@ mod tests {
 
     #[test]
     fn nothing_is_written_of_a_value_once_its_snapshot_is_given_up() {
-        let new = &mut NewFile::create(&std::env::temp_dir()).unwrap();
+        let new = &mut NewFile::create(&Arc::default(), &std::env::temp_dir()).unwrap();
         let saves = Persistence::new(Millis(0)).saves;
         let save = &saves.begin(Millis(0), 1).unwrap();
-        let mut output = Wanted { file: &mut new.file, save, faults: &Faults::default() };
+        let mut output = Wanted { file: &mut new.file, save };
         output.write_all(b"a part").unwrap();
         output.sync().unwrap();
         saves.give_up();

@@ -157,8 +157,10 @@ impl<'h, 's> ScriptHost<'h, 's> {
         if self.start.is_readonly && (writes || row.flags.has(Flags::MAY_REPLICATE)) {
             return Some(error::WRITE_IN_READONLY_SCRIPT.into());
         }
+        // Once it has written it may go on: half of it would be worse.
         let refusing = server.persistence.refusing();
         if writes
+            && !self.has_written
             && refusing != NOTHING
             && let Err(why) = self.executor.look_at_disk_for_scripts(refusing)
         {

@@ -4,15 +4,18 @@
 //! are made before they are listed, and removed after they are not: what a crash may leave is a file that
 //! nobody lists, and the next one of that name takes its place; or one that had no name of its own yet, which
 //! goes when the folder is claimed.
-use super::super::file::{NewFile, remove_left};
+use super::super::file::{NewFile, folder_of, remove_left};
+use crate::core::server::Server;
 use crate::state::config::{Config, reason};
+use crate::state::disk::{Disk, DiskFile};
 use disk::aof::manifest::{Manifest, Part};
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A manifest is not longer than this.
 const MANIFEST_BYTES_MAX: u64 = 16 << 20;
@@ -24,28 +27,30 @@ pub(super) fn folder(config: &Config) -> PathBuf {
 
 /// Makes the folder if it is not there, and tries whether files can be made in it. An error says why there
 /// can be no append-only file.
-pub(crate) fn prepare(config: &Config) -> io::Result<()> {
-    prepare_at(&folder(config))
+pub(crate) fn prepare(server: &Server, config: &Config) -> io::Result<()> {
+    prepare_at(&server.persistence.disk, &folder(config))
 }
 
-fn prepare_at(folder: &Path) -> io::Result<()> {
-    match std::fs::create_dir(folder) {
+fn prepare_at(disk: &Arc<Disk>, folder: &Path) -> io::Result<()> {
+    match disk.make_folder(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    NewFile::create(folder).map(drop)
+    // It may have been made by a server that has not come to this.
+    disk.sync_folder(folder_of(folder))?;
+    NewFile::create(disk, folder).map(drop)
 }
 
 /// Keeps this folder for this server, as long as the file lives that is returned: two that append to the same
 /// file would ruin it. The kernel forgets it with the process. CONFIG SET dir does not move the folder, so
 /// its path is returned too, as it is for everybody.
-pub(super) fn claim_at(folder: &Path) -> io::Result<(File, PathBuf)> {
-    prepare_at(folder)?;
+pub(super) fn claim_at(disk: &Arc<Disk>, folder: &Path) -> io::Result<(File, PathBuf)> {
+    prepare_at(disk, folder)?;
     let path = std::fs::canonicalize(folder)?;
     let folder = File::open(&path)?;
     match folder.try_lock() {
         Ok(()) => {
-            remove_left(&path);
+            remove_left(disk, &path);
             Ok((folder, path))
         }
         Err(TryLockError::WouldBlock) => Err(io::Error::other("another server uses the folder")),
@@ -113,34 +118,38 @@ pub(super) fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
 }
 
 /// Puts this manifest in the place of the old one, and waits until the disk has it.
-pub(super) fn write_manifest(folder: &Path, config: &Config, manifest: &Manifest) -> io::Result<()> {
-    let mut new = NewFile::create(folder)?;
+pub(super) fn write_manifest(
+    disk: &Arc<Disk>,
+    (folder, config): (&Path, &Config),
+    manifest: &Manifest,
+) -> io::Result<()> {
+    let mut new = NewFile::create(disk, folder)?;
     new.file.write_all(&manifest.text())?;
-    new.file.sync_all()?;
+    new.file.sync()?;
     new.put_in_place(&manifest_path(folder, config))
 }
 
 /// Makes a new, empty file for an increment. A file of that name that is there was left by a crash.
-pub(super) fn create_increment(folder: &Path, part: &Part) -> io::Result<File> {
+pub(super) fn create_increment(disk: &Arc<Disk>, folder: &Path, part: &Part) -> io::Result<DiskFile> {
     let path = folder.join(os(&part.name));
-    match std::fs::remove_file(&path) {
+    match disk.remove(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let file = File::options().append(true).create_new(true).mode(0o644).open(path)?;
-    File::open(folder)?.sync_all()?;
+    let file = disk.create(path)?;
+    disk.sync_folder(folder)?;
     Ok(file)
 }
 
 /// Opens a file of commands to go on with it.
-pub(super) fn open_increment(folder: &Path, part: &Part) -> io::Result<File> {
-    File::options().append(true).open(folder.join(os(&part.name)))
+pub(super) fn open_increment(disk: &Arc<Disk>, folder: &Path, part: &Part) -> io::Result<DiskFile> {
+    disk.open(folder.join(os(&part.name)))
 }
 
 /// Removes files that are not listed any more. What cannot be removed stays, and does no harm.
-pub(super) fn remove(folder: &Path, parts: &[Part]) {
+pub(super) fn remove(disk: &Disk, folder: &Path, parts: &[Part]) {
     for part in parts {
-        let _ = std::fs::remove_file(folder.join(os(&part.name)));
+        let _ = disk.remove(&folder.join(os(&part.name)));
     }
 }
 
@@ -157,26 +166,26 @@ pub(super) fn length(folder: &Path, part: &Part) -> Result<u64, String> {
 
 /// The append-only file of before Redis 7 becomes the base of one of several files. It is listed before it is
 /// moved: a start after a crash in between finds it where it was ([`move_single`]).
-pub(super) fn take_over_single(config: &Config) -> io::Result<Manifest> {
+pub(super) fn take_over_single(disk: &Arc<Disk>, config: &Config) -> io::Result<Manifest> {
     let part = Part { name: config.append.file_name.as_os_str().as_bytes().to_vec(), number: 1 };
     let manifest = Manifest { base: Some(part), ..Manifest::default() };
-    prepare(config)?;
-    write_manifest(&folder(config), config, &manifest)?;
-    move_single(config, &manifest)?;
+    prepare_at(disk, &folder(config))?;
+    write_manifest(disk, (&folder(config), config), &manifest)?;
+    move_single(disk, config, &manifest)?;
     Ok(manifest)
 }
 
 /// Moves that file into the folder, if it is listed and not there.
-pub(super) fn move_single(config: &Config, manifest: &Manifest) -> io::Result<()> {
+pub(super) fn move_single(disk: &Disk, config: &Config, manifest: &Manifest) -> io::Result<()> {
     let target = folder(config).join(&config.append.file_name);
     let single = config.append.file_name.as_os_str().as_bytes();
     let is_listed = manifest.base.as_ref().is_some_and(|base| base.name == single);
     if !is_listed || target.try_exists()? || !single_file(config).try_exists()? {
         return Ok(());
     }
-    std::fs::rename(single_file(config), &target)?;
-    File::open(folder(config))?.sync_all()?;
-    File::open(&config.dir)?.sync_all()
+    disk.rename(&single_file(config), &target)?;
+    disk.sync_folder(&folder(config))?;
+    disk.sync_folder(&config.dir)
 }
 
 /// The name as it is shown.

@@ -1,8 +1,9 @@
 //! Loads the append-only file, when the server starts: its base, then its increments in their order.
 //!
 //! What may be wrong with it: only the last increment may end in the middle of a command or a transaction,
-//! because a crash leaves that; `aof-load-truncated` says whether its end is cut off then. All else keeps the
-//! server from starting, with the file and the place, and changes nothing.
+//! because a crash leaves that; or the one before it, where nothing was written to the last one yet.
+//! `aof-load-truncated` says whether the end is cut off then. All else keeps the server from starting, with
+//! the file and the place, and changes nothing.
 //!
 //! Where nothing is there yet, the files are made. As in Redis a dump file is not looked at: the append-only
 //! file is what holds the data.
@@ -18,11 +19,12 @@ use crate::core::memory_limit::free_flushed;
 use crate::core::server::Server;
 use crate::state::append_only::{Files, lock};
 use crate::state::config::{Config, reason};
+use crate::state::disk::{Disk, DiskFile};
 use crate::state::persistence::LOADING;
 use disk::aof::manifest::{Manifest, Part};
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What dump files begin with.
@@ -31,12 +33,12 @@ const DUMP_MARK: &[u8] = b"REDIS";
 /// Loads it, and has what changes the data appended from here on. An error is for the log: the server must
 /// not go on.
 pub(crate) fn load(server: &Server) -> Result<(), String> {
-    let config = &server.config();
+    let (config, disk) = (&server.config(), &server.persistence.disk);
     let began_us = server.clock.steady_us();
     let fatal = |what: &str, error: &io::Error| format!("Fatal error: {what}: {}. Exiting.", reason(error));
-    let (claim, folder) = claim_at(&folder(config))
+    let (claim, folder) = claim_at(disk, &folder(config))
         .map_err(|error| fatal("Can't use the folder of the append-only file", &error))?;
-    let manifest = match find(config)? {
+    let manifest = match find(disk, config)? {
         Some(manifest) => {
             load_parts(server, config, (&folder, &manifest), false)?;
             let seconds = (server.clock.steady_us() - began_us) as f64 / 1e6;
@@ -45,7 +47,7 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
         }
         None => Manifest::default(),
     };
-    let (manifest, file) = go_on_with(&folder, config, manifest)
+    let (manifest, file) = go_on_with(disk, (&folder, config), manifest)
         .map_err(|error| fatal("Can't open the append-only file", &error))?;
     let len = manifest.increments.last().map_or(Ok(0), |part| length(&folder, part))?;
     let sum = |parts: &[Part]| parts.iter().map(|part| length(&folder, part)).sum::<Result<u64, String>>();
@@ -75,35 +77,39 @@ pub(crate) fn load_again(server: &Server, config: &Config) -> Result<(), String>
 }
 
 /// The list of files; None where there are none.
-fn find(config: &Config) -> Result<Option<Manifest>, String> {
+fn find(disk: &Arc<Disk>, config: &Config) -> Result<Option<Manifest>, String> {
     let fatal =
         |error: io::Error| format!("Fatal error: can't take over the append-only file: {}", reason(&error));
     match read_manifest(&manifest_path(&folder(config), config))? {
         Some(manifest) => {
-            move_single(config, &manifest).map_err(fatal)?;
+            move_single(disk, config, &manifest).map_err(fatal)?;
             Ok(Some(manifest))
         }
-        None if single_file(config).is_file() => take_over_single(config).map(Some).map_err(fatal),
+        None if single_file(config).is_file() => take_over_single(disk, config).map(Some).map_err(fatal),
         None => Ok(None),
     }
 }
 
 /// The last increment is gone on with; a list without one gets one, and files that are not needed any more
 /// go.
-fn go_on_with(folder: &Path, config: &Config, manifest: Manifest) -> io::Result<(Manifest, File)> {
+fn go_on_with(
+    disk: &Arc<Disk>,
+    (folder, config): (&Path, &Config),
+    manifest: Manifest,
+) -> io::Result<(Manifest, DiskFile)> {
     let mut next = Manifest { history: Vec::new(), ..manifest.clone() };
-    remove(folder, &manifest.history);
+    remove(disk, folder, &manifest.history);
     let file = match manifest.increments.last() {
-        Some(last) => open_increment(folder, last)?,
+        Some(last) => open_increment(disk, folder, last)?,
         None => {
             let part = next_increment(config, &manifest);
-            let file = create_increment(folder, &part)?;
+            let file = create_increment(disk, folder, &part)?;
             next.increments.push(part);
             file
         }
     };
     if next != manifest {
-        write_manifest(folder, config, &next)?;
+        write_manifest(disk, (folder, config), &next)?;
     }
     Ok((next, file))
 }
@@ -123,7 +129,8 @@ fn load_parts(
     for (index, part) in parts.iter().enumerate() {
         let began_us = server.clock.steady_us();
         let is_base = manifest.base.as_ref() == Some(*part);
-        let is_last = index + 1 == parts.len();
+        // A rewrite lists the next file before the last one is on the disk.
+        let is_last = lengths[index + 1..].iter().all(|bytes| *bytes == 0);
         load_part(server, config, (folder, part), (is_base, is_last, is_alone))?;
         let seconds = (server.clock.steady_us() - began_us) as f64 / 1e6;
         let what = if is_base { "base" } else { "incr" };
@@ -182,9 +189,9 @@ fn load_part(
     }
     server.log.warning(&format!("AOF {shown} loaded anyway because aof-load-truncated is enabled"));
     server.log.warning(&format!("Truncating the AOF {shown} at offset {good_bytes}"));
-    let cut = File::options().write(true).open(&path).and_then(|file| {
-        file.set_len(good_bytes)?;
-        file.sync_all()
+    let cut = server.persistence.disk.open(path.clone()).and_then(|file| {
+        file.cut(good_bytes)?;
+        file.sync()
     });
     cut.map_err(io_fatal)
 }

@@ -13,7 +13,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `files.rs` | names, the manifest, what a crash leaves |
-//! | `disk_file.rs` | what is appended to |
+//! | `appended.rs` | what is appended to |
 //! | `writer.rs` | the reader of the journal that writes |
 //! | `rewrite.rs` | turning it on and off, beginning anew, and the thread that does so |
 //! | `load.rs` | loading, when the server starts |
@@ -21,8 +21,8 @@
 //! | `chunk.rs` | commands of single keys, run by several threads |
 //!
 //! What is known of all that is in `state/append_only.rs`. docs/persistence.md explains it as a whole.
+mod appended;
 mod chunk;
-mod disk_file;
 mod files;
 mod load;
 mod replay;

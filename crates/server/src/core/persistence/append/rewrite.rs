@@ -20,9 +20,9 @@ use crate::core::journal;
 use crate::core::server::Server;
 use crate::state::append_only::{Files, Order, Phase, lock};
 use crate::state::config::{AppendSync, Config, reason};
+use crate::state::disk::DiskFile;
 use crate::state::persistence::{Save, UNWRITTEN};
 use disk::aof::manifest::{Manifest, Part};
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub(crate) fn end(server: &Server) {
 
 /// The data is loaded from the file, whose last increment is so long: what changes it is appended from here
 /// on. Nobody is served yet.
-pub(crate) fn turn_on_at_start(server: &Server, file: File, len: u64) -> io::Result<()> {
+pub(crate) fn turn_on_at_start(server: &Server, file: DiskFile, len: u64) -> io::Result<()> {
     let all = server.gates.enter_alone();
     let next = server.journal.position(&all);
     let writer = Writer::new(server, file, len, next);
@@ -103,17 +103,17 @@ fn rewrite(server: &Server) {
 /// The folder of the files, and which are listed. If somebody has removed the folder it is made again, and
 /// what is in memory comes into it.
 fn claimed(server: &Server, config: &Config) -> Result<(PathBuf, Manifest), Option<String>> {
-    let mut files = lock(&server.append.files);
+    let (disk, mut files) = (&server.persistence.disk, lock(&server.append.files));
     let failed = failed("Error opening the folder of the append only file");
     match &files.claim {
         Some(claim) if is_at(claim, &files.folder) => {}
         Some(_) => {
             server.log.warning("The folder of the append-only file was removed: it is made again");
-            let (claim, folder) = claim_at(&files.folder).map_err(failed)?;
+            let (claim, folder) = claim_at(disk, &files.folder).map_err(failed)?;
             (files.claim, files.folder) = (Some(claim), folder);
         }
         None => {
-            let (claim, folder) = claim_at(&folder(config)).map_err(failed)?;
+            let (claim, folder) = claim_at(disk, &folder(config)).map_err(failed)?;
             // Files of an earlier time are replaced, and their numbers go on.
             let manifest = read_manifest(&manifest_path(&folder, config)).map_err(Some)?.unwrap_or_default();
             *files = Files { folder, manifest, claim: Some(claim) };
@@ -134,9 +134,10 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
     let is_appended = is_on || append.is_wanted();
     let increment = is_appended.then(|| next_increment(config, &before));
     let file = match &increment {
-        Some(part) => {
-            Some(create_increment(&folder, part).map_err(failed("Can't open the append-only file"))?)
-        }
+        Some(part) => Some(
+            create_increment(&server.persistence.disk, &folder, part)
+                .map_err(failed("Can't open the append-only file"))?,
+        ),
         None => None,
     };
     if let Some(part) = increment.iter().find(|_| is_on) {
@@ -163,7 +164,7 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
             let why = why.or_else(|| append.has_failed().then(|| append.failure()));
             if is_begun {
                 leave(server);
-                remove(&folder, increment.as_slice());
+                remove(&server.persistence.disk, &folder, increment.as_slice());
             }
             return Err(why);
         }
@@ -189,7 +190,7 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
 /// that the snapshot does not have.
 fn freeze_and_switch(
     server: &Server,
-    file: Option<File>,
+    file: Option<DiskFile>,
     is_on: bool,
 ) -> Result<(super::super::save::Image, Arc<Save>, u64), Option<String>> {
     let append = &server.append;
@@ -234,7 +235,7 @@ fn finish(
     let all = former.base.into_iter().chain(former.increments).chain(former.history);
     let history: Vec<Part> = all.filter(|part| !kept(part)).collect();
     list(server, config, Manifest { history: history.clone(), ..manifest.clone() })?;
-    remove(&folder, &history);
+    remove(&server.persistence.disk, &folder, &history);
     let append = &server.append;
     append.base_bytes.store(bytes, Relaxed);
     append.former_bytes.store(0, Relaxed);
@@ -249,7 +250,7 @@ fn finish(
 /// Makes this the list of files.
 fn list(server: &Server, config: &Config, manifest: Manifest) -> io::Result<()> {
     let folder = lock(&server.append.files).folder.clone();
-    write_manifest(&folder, config, &manifest)?;
+    write_manifest(&server.persistence.disk, (&folder, config), &manifest)?;
     lock(&server.append.files).manifest = manifest;
     Ok(())
 }

@@ -6,17 +6,16 @@
 //!
 //! A disk that fails is tried again ten times a second. Writes are refused with MISCONF meanwhile, and
 //! replies that are kept stay so: nothing was acknowledged that may be lost (`disk::aof::increment`).
-use super::disk_file::DiskFile;
+use super::appended::Appended;
 use crate::core::server::Server;
 use crate::state::append_only::{AppendOnly, Phase};
 use crate::state::clock::Stopwatch;
 use crate::state::config::{AppendSync, reason};
-use crate::state::faults::Faults;
+use crate::state::disk::DiskFile;
 use crate::state::persistence::UNWRITTEN;
 use disk::aof::increment::{Increment, Keep};
 use disk::journal::{Reader, Record, Stream};
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -38,9 +37,8 @@ pub(super) struct Writer {
     append: Arc<AppendOnly>,
     stream: Stream,
     /// Files that are to be finished before the present one, each with the record at which it ends.
-    former: VecDeque<(u64, Increment<DiskFile>)>,
-    current: Increment<DiskFile>,
-    faults: Arc<Faults>,
+    former: VecDeque<(u64, Increment<Appended>)>,
+    current: Increment<Appended>,
     /// The record that comes next.
     next: u64,
     keep: Keep,
@@ -60,15 +58,14 @@ struct Failure {
 
 impl Writer {
     /// Appends to this file, which is so long, from this record on.
-    pub(super) fn new(server: &Server, file: File, len: u64, next: u64) -> Writer {
-        let (keep, faults) = (keep_for(server.append.sync(), false), &server.persistence.faults);
+    pub(super) fn new(server: &Server, file: DiskFile, len: u64, next: u64) -> Writer {
+        let keep = keep_for(server.append.sync(), false);
         Writer {
             server: Weak::clone(&server.this),
             append: Arc::clone(&server.append),
             stream: Stream::for_files(),
             former: VecDeque::new(),
-            current: Increment::new(DiskFile { file, faults: Arc::clone(faults) }, len, keep),
-            faults: Arc::clone(faults),
+            current: Increment::new(Appended(file), len, keep),
             next,
             keep,
             rests: false,
@@ -81,8 +78,7 @@ impl Writer {
     /// From here on another file is written to.
     fn switch(&mut self) {
         let Some(file) = self.append.take_cut() else { return };
-        let file = DiskFile { file, faults: Arc::clone(&self.faults) };
-        let next = Increment::new(file, 0, self.keep);
+        let next = Increment::new(Appended(file), 0, self.keep);
         self.former.push_back((self.next, std::mem::replace(&mut self.current, next)));
         self.stream.begin_anew();
         self.told_s = 0;
