@@ -15,6 +15,13 @@ impl Scratch {
         Ok(Scratch(path))
     }
 
+    /// Leaves what is in it where it is found after this has gone, and says where.
+    pub fn keep(&self) -> PathBuf {
+        let kept = self.0.with_extension("kept");
+        let _ = std::fs::rename(&self.0, &kept);
+        kept
+    }
+
     /// Where the folder is.
     pub fn path(&self) -> &Path {
         &self.0

@@ -1,6 +1,7 @@
 //! The manifest of an append-only file: a line for each file, in the order in which they are read.
 //!
 //! ```text
+//! # sum 5f1c0e2a9d3b4c77 of what follows
 //! file appendonly.aof.3.base.rdb seq 3 type b
 //! file appendonly.aof.3.incr.aof seq 3 type i
 //! file "name with spaces.2.incr.aof" seq 2 type h startoffset 8
@@ -9,11 +10,19 @@
 //! Type `b` is the base, of which there is one at most; `i` are increments, whose numbers ascend; `h` are
 //! files that were replaced and wait to be removed. Lines with `#` say nothing. Words that are not known are
 //! kept out: Redis 8 writes `startoffset` and `endoffset`, which count what replicas were sent.
+//!
+//! A letter decides whether a file is read or removed, so the first line has the sum of all others (the
+//! checksum of dump files). Redis takes it for a comment, and leaves it out when it writes the list itself.
+use crate::checksum::checksum;
 use base::quotes::{quoted, words};
 use base::text::parse_i64;
 
 /// A longer line is refused.
 const LINE_BYTES_MAX: usize = 1024;
+/// The line with the sum: what stands before it and behind it.
+const SUM: (&str, &str) = ("# sum ", " of what follows\n");
+const OTHER_SUM: &str = "The lines below are not those that this sum was made of: the file was cut or changed. \
+    Without this line they are taken as they are";
 
 /// Which files there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +62,9 @@ impl Manifest {
     /// Reads the text of a manifest.
     pub fn parse(text: &[u8]) -> Result<Manifest, ManifestError> {
         const EMPTY: &str = "Found an empty AOF manifest";
+        if text.starts_with(SUM.0.as_bytes()) && sum_line(rest_of(text)).as_bytes() != first_line(text) {
+            return Err(ManifestError { line: 1, what: OTHER_SUM });
+        }
         let mut manifest = Manifest::default();
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         if text.is_empty() {
@@ -67,6 +79,10 @@ impl Manifest {
                 part_of(line).and_then(|(sort, part)| manifest.add(sort, part))
             };
             done.map_err(|what| ManifestError { line: index + 1, what })?;
+        }
+        // Whoever wrote it had some data.
+        if manifest.base.is_none() && manifest.increments.is_empty() {
+            return Err(ManifestError { line: 1, what: EMPTY });
         }
         Ok(manifest)
     }
@@ -96,8 +112,28 @@ impl Manifest {
                 text.extend_from_slice(format!(" seq {} type {sort}\n", part.number).as_bytes());
             }
         }
-        text
+        [sum_line(&text).into_bytes(), text].concat()
     }
+
+    /// All files that it lists.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.base.iter().chain(&self.increments).chain(&self.history)
+    }
+}
+
+/// The line in front of these.
+fn sum_line(lines: &[u8]) -> String {
+    format!("{}{:016x}{}", SUM.0, checksum(lines), SUM.1)
+}
+
+/// The first line with its end.
+fn first_line(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1);
+    &text[..end]
+}
+
+fn rest_of(text: &[u8]) -> &[u8] {
+    &text[first_line(text).len()..]
 }
 
 /// A name, in quotes where it needs them.
@@ -114,6 +150,8 @@ fn part_of(line: &[u8]) -> Result<(Sort, Part), &'static str> {
     for pair in words.chunks_exact(2) {
         let value = &pair[1];
         match pair[0].to_ascii_lowercase().as_slice() {
+            // Two lines have become one.
+            b"file" if name.is_some() => return Err(INVALID),
             b"file" if value.contains(&b'/') => return Err("File can't be a path, just a filename"),
             b"file" => name = Some(value.clone()),
             b"seq" => number = parse_i64(value).and_then(|number| u64::try_from(number).ok()),
@@ -163,6 +201,34 @@ mod tests {
     }
 
     #[test]
+    fn no_byte_of_it_is_cut_or_changed_unnoticed() {
+        let manifest = Manifest {
+            base: Some(part("a.aof.2.base.rdb", 2)),
+            increments: vec![part("a.aof.3.incr.aof", 3), part("a.aof.4.incr.aof", 4)],
+            history: vec![part("a.aof.2.incr.aof", 2)],
+        };
+        let mut text = manifest.text();
+        for len in 0..text.len() {
+            // The last end of a line may be missing, in files of Redis.
+            assert!(Manifest::parse(&text[..len]).is_err(), "{len}");
+        }
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                text[at] ^= 1 << bit;
+                // In the first line it may be a comment then, and all others are whole.
+                let found = Manifest::parse(&text);
+                assert!(found.is_err() || found == Ok(manifest.clone()), "bit {bit} of {at}");
+                text[at] ^= 1 << bit;
+            }
+        }
+        let by_hand = rest_of(&text);
+        assert_eq!(Manifest::parse(by_hand), Ok(manifest), "without the sum, as Redis writes it");
+        let joined = by_hand.iter().map(|byte| if *byte == b'\n' { b' ' } else { *byte });
+        assert!(Manifest::parse(&joined.collect::<Vec<u8>>()).is_err());
+        assert!(Manifest::parse(b"# nothing\nfile a seq 1 type h\n").is_err(), "no data is listed");
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_line() {
         let long = format!("#{}", "x".repeat(1100));
         for (text, line, what) in [
@@ -187,9 +253,7 @@ mod tests {
         let pieces = ["file ", "a", "seq ", "1 ", "type ", "b", "i ", "\n", "\"", "#", "/", "\\x", " "];
         for _ in 0..20_000 {
             let text: String = (0..random.below(20)).map(|_| pieces[random.below(13) as usize]).collect();
-            if let Ok(manifest) = Manifest::parse(text.as_bytes())
-                && manifest != Manifest::default()
-            {
+            if let Ok(manifest) = Manifest::parse(text.as_bytes()) {
                 assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest), "{text:?}");
             }
         }

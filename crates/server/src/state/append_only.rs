@@ -15,7 +15,7 @@
 use crate::state::config::{AppendSync, Appending};
 use crate::state::disk::DiskFile;
 use crate::state::persistence::Save;
-use disk::aof::manifest::Manifest;
+use disk::aof::manifest::{Manifest, Part};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::PathBuf;
@@ -91,6 +91,9 @@ pub(crate) struct Files {
     /// Where they are.
     pub(crate) folder: PathBuf,
     pub(crate) manifest: Manifest,
+    /// Files that were made for a list which is not known to be on the disk, nor not to be: nobody may write
+    /// over them before another list is.
+    pub(crate) tried: Vec<Part>,
     /// While it is there no other server appends to these files.
     pub(crate) claim: Option<File>,
 }

@@ -131,18 +131,18 @@ fn a_cut_end_is_refused_where_it_may_not_be_or_another_file_follows() {
 }
 
 #[test]
-fn whatever_is_damaged_is_told_with_its_place_or_does_no_harm() {
+fn whatever_is_damaged_is_told_with_its_place_and_takes_no_other_command_along() {
     let folder = Folder::new("damaged");
-    let whole = pushes(4);
+    let queued = [command("MULTI"), command("RPUSH l 2"), command("RPUSH l 3"), command("EXEC")].concat();
+    let whole = [&pushes(2)[..], b"#TS:1780000000\r\n", &queued, &command("RPUSH l 4")].concat();
     let mut refused = 0;
-    for at in 0..whole.len() {
+    for (at, bit) in (0..whole.len()).flat_map(|at| [(at, at % 8), (at, (at + 3) % 8), (at, (at + 6) % 8)]) {
         let mut bytes = whole.clone();
-        bytes[at] ^= 1 << (at % 7);
+        bytes[at] ^= 1 << bit;
         folder.write(&[(MANIFEST, ONE), (FIRST, &bytes)]);
         match folder.start() {
-            // Another word, key or element; or a length that reaches beyond the end, whose command is cut
-            // off.
-            Ok(server) => assert!(len(&server) <= 4),
+            // Another word, key or element, or the end of the last command is missing.
+            Ok(server) => assert!(len(&server) >= 4, "bit {bit} of byte {at}"),
             Err(why) => {
                 assert!(why.contains(FIRST) && why.contains("at byte"), "{at}: {why}");
                 assert_eq!(read(&folder.file(FIRST)), bytes, "it is left as it is");
@@ -208,6 +208,70 @@ fn several_threads_load_what_one_thread_loads() {
         folder.start_with(config).err().unwrap()
     });
     assert!(refusals[0].contains("Unknown command 'RPUSH'") && refusals[0] == refusals[1], "{refusals:?}");
+}
+
+#[test]
+fn a_list_of_files_that_is_cut_or_changed_anywhere_is_refused_or_means_the_same() {
+    let folder = Folder::new("list");
+    let server = folder.start().unwrap();
+    let mut client = Client::connect(&server);
+    client.check("RPUSH l 1 2 3", ":3\r\n");
+    client.check("BGREWRITEAOF", "+Background append only file rewriting started\r\n");
+    client.wait_for_info("aof_rewrites", "1");
+    client.check("RPUSH l 4", ":4\r\n");
+    server.stop();
+    let files = || {
+        let entries = std::fs::read_dir(folder.0.join("appendonlydir")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let (whole, before) = (read(&folder.file(MANIFEST)), files());
+    let cuts = (0..whole.len()).map(|len| whole[..len].to_vec());
+    let changes = (0..whole.len()).map(|at| {
+        let mut changed = whole.clone();
+        changed[at] ^= 1 << (at % 8);
+        changed
+    });
+    let mut refused = 0;
+    for text in cuts.chain(changes) {
+        std::fs::write(folder.file(MANIFEST), &text).unwrap();
+        match folder.start() {
+            Ok(server) => assert_eq!(len(&server), 4, "{}", String::from_utf8_lossy(&text)),
+            Err(why) => {
+                assert!(why.contains(MANIFEST), "{why}");
+                refused += 1;
+            }
+        }
+        assert_eq!(files(), before, "no file is removed or made");
+    }
+    assert!(refused > whole.len(), "{refused}");
+    std::fs::write(folder.file(MANIFEST), whole).unwrap();
+    assert_eq!(len(&folder.start().unwrap()), 4);
+}
+
+#[test]
+fn a_base_that_is_cut_or_changed_anywhere_is_refused_and_stays() {
+    let folder = Folder::new("base");
+    let server = folder.start().unwrap();
+    let mut client = Client::connect(&server);
+    client.check("RPUSH l 1 2 3", ":3\r\n");
+    client.check("SET a 1 PXAT 33000000000000", "+OK\r\n");
+    client.check("BGREWRITEAOF", "+Background append only file rewriting started\r\n");
+    client.wait_for_info("aof_rewrites", "1");
+    server.stop();
+    let base = folder.file("appendonly.aof.1.base.rdb");
+    let whole = read(&base);
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 1 << (at % 8);
+        for bytes in [&whole[..at], &changed] {
+            std::fs::write(&base, bytes).unwrap();
+            match folder.start() {
+                Ok(_) => panic!("cut or changed at {at}"),
+                Err(why) => assert!(why.contains("appendonly.aof.1.base.rdb"), "{why}"),
+            }
+            assert!(read(&base) == bytes);
+        }
+    }
 }
 
 #[test]

@@ -107,9 +107,7 @@ impl Server {
 
     /// Moves what it has written out of the way of its end, for whoever looks into a failure.
     pub(super) fn keep_files(self) -> PathBuf {
-        let kept = self.path().with_extension("kept");
-        let _ = fs::rename(self.path(), &kept);
-        kept
+        self.folder.keep()
     }
 }
 

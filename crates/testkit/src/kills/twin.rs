@@ -123,11 +123,14 @@ impl Twin {
         let theirs = look(actual, client, self.is_large)?;
         let mut closest: Option<(usize, Vec<String>)> = None;
         for at in least..=units.len() {
-            let differences = differences(&theirs, &look(&mut self.clients[client], client, self.is_large)?);
+            let mut differences =
+                differences(&theirs, &look(&mut self.clients[client], client, self.is_large)?);
             if differences.is_empty() {
-                let rest =
-                    if self.is_large { self.compare_large(client, &units[..at], actual)? } else { None };
-                return Ok(rest.map_or(Ok(at), Err));
+                // A unit behind these may have changed a large value and not its length.
+                match if self.is_large { self.compare_large(client, &units[..at], actual)? } else { None } {
+                    None => return Ok(Ok(at)),
+                    Some(difference) => differences.push(difference),
+                }
             }
             if closest.as_ref().is_none_or(|(_, fewest)| differences.len() < fewest.len()) {
                 closest = Some((at, differences));
@@ -169,7 +172,7 @@ impl Twin {
         let get: Vec<&str> = ["MGET", "key:1", "key:2"].into_iter().chain(keys).collect();
         let (own, beside) = (client.to_string(), (client + BESIDE).to_string());
         let large = LARGE_DB.to_string();
-        let asks: [&[&str]; 8] = [
+        let asks: [&[&str]; 7] = [
             &["SELECT", &beside],
             &digest,
             &["SELECT", &large],
@@ -177,14 +180,10 @@ impl Twin {
             &["DBSIZE"],
             &["SELECT", &own],
             &digest,
-            &["DBSIZE"],
         ];
-        for words in &asks[..7] {
-            if let Some(difference) = both(words)? {
-                return Ok(Some(difference));
-            }
-        }
-        Ok(None)
+        // All of them, so that both are in the client's own database afterwards.
+        let found = asks.iter().map(|words| both(words)).collect::<io::Result<Vec<_>>>()?;
+        Ok(found.into_iter().flatten().next())
     }
 
     /// Puts what `--large` begins with into the twin.

@@ -8,8 +8,8 @@
 //!
 //! A sync of a file makes its changes safe, a sync of a folder those of its names. Of all others a failure of
 //! power leaves any part: the first of them, or some, in pieces of a sector; what is missing before something
-//! that is there reads as zeros. A sync that fails has lost some of what it was to keep for good, whatever
-//! later ones say, as with Linux.
+//! that is there reads as zeros. A sync that fails may have lost some of what it was to keep for good,
+//! whatever later ones say, as with Linux.
 use base::random::Random;
 use server::{DiskAct, DiskWatch};
 use std::collections::BTreeMap;
@@ -56,6 +56,8 @@ struct State {
     /// One call of so many fails; 0: none.
     fails_of: u64,
     failed: u64,
+    /// A sync that fails loses something for good.
+    loses: bool,
 }
 
 /// What a failure of power leaves of changes that are not safe.
@@ -110,7 +112,7 @@ impl Image {
 
 impl SimulatedDisk {
     /// A disk with what is in this folder, all of it safe.
-    pub(super) fn of(folder: &Path, seed: u64) -> io::Result<SimulatedDisk> {
+    pub(super) fn of(folder: &Path, seed: u64, loses: bool) -> io::Result<SimulatedDisk> {
         let mut state = State {
             random: Random::new(seed),
             nodes: Vec::new(),
@@ -120,6 +122,7 @@ impl SimulatedDisk {
             folders: BTreeMap::new(),
             fails_of: 0,
             failed: 0,
+            loses,
         };
         state.take_in(folder)?;
         state.safe_names = state.names.clone();
@@ -199,6 +202,8 @@ impl State {
                 let all = vec![true; node.changes.len()];
                 node.safe = node.left(&all, None);
                 node.changes.clear();
+                // What was lost for good reads as zeros; how long the file is, is known.
+                node.safe.resize(node.len, 0);
             }
             DiskAct::Rename(from, to) => {
                 let node = self.names.get(from).copied().ok_or(io::ErrorKind::NotFound)?;
@@ -302,7 +307,7 @@ impl DiskWatch for SimulatedDisk {
         }
         state.failed += 1;
         match act {
-            DiskAct::Sync(path) => state.lose(path),
+            DiskAct::Sync(path) if state.loses => state.lose(path),
             // It may take some of it.
             DiskAct::Write(..) if len > 1 && state.random.below(2) == 0 => {
                 return Ok(1 + state.random.below(len as u64 - 1) as usize);
@@ -327,9 +332,9 @@ mod tests {
         let (folder, file, other) = (Path::new("/d"), Path::new("/d/a"), Path::new("/d/b"));
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..200 {
-            let mut state = SimulatedDisk::of(&std::env::temp_dir().join("nothing-there"), seed);
+            let mut state = SimulatedDisk::of(&std::env::temp_dir().join("nothing-there"), seed, true);
             assert!(state.is_err(), "a folder has to be there");
-            state = SimulatedDisk::of(crate::scratch::Scratch::new("power").unwrap().path(), seed);
+            state = SimulatedDisk::of(crate::scratch::Scratch::new("power").unwrap().path(), seed, true);
             let disk = state.unwrap();
             for act in [
                 DiskAct::Create(file),

@@ -6,6 +6,7 @@
 //! goes when the folder is claimed.
 use super::super::file::{NewFile, folder_of, remove_left};
 use crate::core::server::Server;
+use crate::state::append_only::Files;
 use crate::state::config::{Config, reason};
 use crate::state::disk::{Disk, DiskFile};
 use disk::aof::manifest::{Manifest, Part};
@@ -90,16 +91,26 @@ pub(super) fn os(name: &[u8]) -> &OsStr {
 }
 
 /// The next base.
-pub(super) fn next_base(config: &Config, manifest: &Manifest) -> Part {
-    let number = manifest.base.as_ref().map_or(0, |base| base.number) + 1;
+pub(super) fn next_base(config: &Config, files: &Files) -> Part {
     let form = if config.append.begins_with_dump { "rdb" } else { "aof" };
-    Part { name: name(config, &format!(".{number}.base.{form}")), number }
+    let last = files.manifest.base.as_ref().map_or(0, |base| base.number);
+    next_part(files, last, |number| name(config, &format!(".{number}.base.{form}")))
 }
 
 /// The next increment.
-pub(super) fn next_increment(config: &Config, manifest: &Manifest) -> Part {
-    let number = manifest.increments.last().map_or(0, |last| last.number) + 1;
-    Part { name: name(config, &format!(".{number}.incr.aof")), number }
+pub(super) fn next_increment(config: &Config, files: &Files) -> Part {
+    let last = files.manifest.increments.last().map_or(0, |last| last.number);
+    next_part(files, last, |number| name(config, &format!(".{number}.incr.aof")))
+}
+
+/// The next after this number whose name is not that of a file that is listed, or may be: it would be written
+/// over.
+fn next_part(files: &Files, last: u64, name: impl Fn(u64) -> Vec<u8>) -> Part {
+    let mut number = last.saturating_add(1);
+    while files.manifest.parts().chain(&files.tried).any(|part| part.name == name(number)) {
+        number += 1;
+    }
+    Part { name: name(number), number }
 }
 
 /// Reads the manifest; None if there is none. An error is for the log.

@@ -27,8 +27,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What dump files begin with.
-const DUMP_MARK: &[u8] = b"REDIS";
+/// What dump files begin with, those of Redis and those of Valkey 9.
+const DUMP_MARKS: [&[u8]; 2] = [b"REDIS", b"VALKE"];
+/// How the names of bases end that are dump files.
+const DUMP_NAME: &[u8] = b".base.rdb";
 
 /// Loads it, and has what changes the data appended from here on. An error is for the log: the server must
 /// not go on.
@@ -37,6 +39,10 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
     let began_us = server.clock.steady_us();
     let fatal = |what: &str, error: &io::Error| format!("Fatal error: {what}: {}. Exiting.", reason(error));
     let (claim, folder) = claim_at(disk, &folder(config))
+        .map_err(|error| fatal("Can't use the folder of the append-only file", &error))?;
+    // A server that was killed, or whose disk has failed, may have left names that the disk does not have
+    // yet.
+    disk.sync_folder(&folder)
         .map_err(|error| fatal("Can't use the folder of the append-only file", &error))?;
     let manifest = match find(disk, config)? {
         Some(manifest) => {
@@ -59,7 +65,7 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
     append.current_bytes.store(len, Relaxed);
     append.bytes_at_begin.store(append.bytes(), Relaxed);
     let mut files = lock(&append.files);
-    *files = Files { folder, manifest, claim: Some(claim) };
+    *files = Files { folder, manifest, tried: Vec::new(), claim: Some(claim) };
     drop(files);
     turn_on_at_start(server, file, len)
         .map_err(|error| fatal("Can't append to the append-only file", &error))?;
@@ -102,7 +108,7 @@ fn go_on_with(
     let file = match manifest.increments.last() {
         Some(last) => open_increment(disk, folder, last)?,
         None => {
-            let part = next_increment(config, &manifest);
+            let part = next_increment(config, &Files { manifest: manifest.clone(), ..Files::default() });
             let file = create_increment(disk, folder, &part)?;
             next.increments.push(part);
             file
@@ -155,10 +161,14 @@ fn load_part(
     let io_fatal = |error: io::Error| fatal(&reason(&error));
     let (mut file, bytes) = open(&path).map_err(io_fatal)?;
     let mut mark = Vec::new();
-    file.by_ref().take(DUMP_MARK.len() as u64).read_to_end(&mut mark).map_err(io_fatal)?;
+    file.by_ref().take(DUMP_MARKS[0].len() as u64).read_to_end(&mut mark).map_err(io_fatal)?;
     file.rewind().map_err(io_fatal)?;
     let mut first = 0;
-    if mark == DUMP_MARK && is_base {
+    let is_dump = DUMP_MARKS.contains(&&mark[..]);
+    if is_base && !is_dump && part.name.ends_with(DUMP_NAME) {
+        return Err(fatal("it does not begin like a dump file"));
+    }
+    if is_base && is_dump {
         let dump = file.try_clone().map_err(io_fatal)?;
         (_, first) = load_dump(server, config, dump, (BEFORE_ALL, false)).map_err(|why| fatal(&why))?;
         file.seek(SeekFrom::Start(first)).map_err(io_fatal)?;

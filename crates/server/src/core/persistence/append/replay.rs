@@ -138,7 +138,7 @@ impl<'s> Replay<'s> {
                 Stop::Enough => {}
                 Stop::Wrong(what) => return Err(self.wrong(&what)),
                 Stop::Short if self.read()? => {}
-                Stop::Short => return Ok(self.ended()),
+                Stop::Short => return self.ended(),
             }
             if self.server.is_stopping() {
                 return Err("it was given up".into());
@@ -146,14 +146,57 @@ impl<'s> Replay<'s> {
         }
     }
 
-    fn ended(&self) -> Replayed {
+    fn ended(&self) -> Result<Replayed, String> {
+        if self.commands_follow() {
+            return Err(self.wrong(
+                "Bad file format reading the append only file: a command is said to reach beyond the end, and whole \
+                 commands follow it",
+            ));
+        }
         let (good_bytes, end) = match &self.open {
             Some((begin, _)) if self.at == self.chunk.buffer.len() => (*begin, End::InTransaction),
             Some((begin, _)) => (*begin, End::Truncated),
             None if self.at == self.chunk.buffer.len() => (self.good_bytes, End::Whole),
             None => (self.good_bytes, End::Truncated),
         };
-        Replayed { good_bytes, end }
+        Ok(Replayed { good_bytes, end })
+    }
+
+    /// Whether the file ends with whole commands that stand behind the beginning of the one which it is too
+    /// short for. A crash does not leave that, but a length that was damaged does; and whoever cuts the file
+    /// there loses them all.
+    fn commands_follow(&self) -> bool {
+        let rest = &self.buffer[self.at..];
+        let next = |from: usize| Some(from + rest[from..].windows(2).position(|pair| pair == b"\n*")? + 1);
+        let mut from = 0;
+        while let Some(begin) = next(from) {
+            let whole = self.whole_commands(&rest[begin..]);
+            from = begin + whole;
+            if from == rest.len() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// So many bytes are whole commands.
+    fn whole_commands(&self, bytes: &[u8]) -> usize {
+        let (mut parser, mut spans, mut whole) = (Parser::new(), Vec::new(), 0);
+        loop {
+            let mut at = whole;
+            spans.clear();
+            match bytes.get(at) {
+                Some(b'*') => match parser.parse_plain(bytes, &mut at, &mut spans, &self.limits) {
+                    Ok(Some(Parsed::Request)) => whole = at,
+                    _ => return whole,
+                },
+                Some(b'#') => match bytes[at..].iter().position(|byte| *byte == b'\n') {
+                    Some(len) => whole += len + 1,
+                    None => return whole,
+                },
+                _ => return whole,
+            }
+        }
     }
 
     fn wrong(&self, what: &str) -> String {

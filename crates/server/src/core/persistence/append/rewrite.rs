@@ -116,10 +116,18 @@ fn claimed(server: &Server, config: &Config) -> Result<(PathBuf, Manifest), Opti
             let (claim, folder) = claim_at(disk, &folder(config)).map_err(failed)?;
             // Files of an earlier time are replaced, and their numbers go on.
             let manifest = read_manifest(&manifest_path(&folder, config)).map_err(Some)?.unwrap_or_default();
-            *files = Files { folder, manifest, claim: Some(claim) };
+            *files = Files { folder, manifest, tried: Vec::new(), claim: Some(claim) };
         }
     }
     Ok((files.folder.clone(), files.manifest.clone()))
+}
+
+/// Chooses a file that is made next.
+fn tried(server: &Server, choose: impl FnOnce(&Files) -> Part) -> Part {
+    let mut files = lock(&server.append.files);
+    let part = choose(&files);
+    files.tried.push(part.clone());
+    part
 }
 
 fn failed(what: &str) -> impl Fn(io::Error) -> Option<String> {
@@ -132,7 +140,7 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
     let (folder, before) = claimed(server, config)?;
     let is_on = append.phase() == Phase::On;
     let is_appended = is_on || append.is_wanted();
-    let increment = is_appended.then(|| next_increment(config, &before));
+    let increment = is_appended.then(|| tried(server, |files| next_increment(config, files)));
     let file = match &increment {
         Some(part) => Some(
             create_increment(&server.persistence.disk, &folder, part)
@@ -146,7 +154,7 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
         list(server, config, listed).map_err(failed("Error trying to persist the AOF manifest"))?;
     }
     let (image, save, position) = freeze_and_switch(server, file, is_on)?;
-    let base = next_base(config, &before);
+    let base = tried(server, |files| next_base(config, files));
     let target = Target {
         path: folder.join(os(&base.name)),
         place: "the new AOF base (in",
@@ -235,7 +243,10 @@ fn finish(
     let all = former.base.into_iter().chain(former.increments).chain(former.history);
     let history: Vec<Part> = all.filter(|part| !kept(part)).collect();
     list(server, config, Manifest { history: history.clone(), ..manifest.clone() })?;
-    remove(&server.persistence.disk, &folder, &history);
+    // What attempts before this one have left is not in the list that the disk has now.
+    let mut tried = std::mem::take(&mut lock(&server.append.files).tried);
+    tried.retain(|part| !kept(part) && !history.contains(part));
+    remove(&server.persistence.disk, &folder, &[history, tried].concat());
     let append = &server.append;
     append.base_bytes.store(bytes, Relaxed);
     append.former_bytes.store(0, Relaxed);
