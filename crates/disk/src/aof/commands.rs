@@ -87,7 +87,8 @@ impl<R: Read> CommandReader<R> {
     fn note_transaction(&mut self, begin: u64) {
         let [word] = &self.words[..] else { return };
         if word.eq_ignore_ascii_case(b"multi") {
-            self.open = Some(begin);
+            // What is within one that is open belongs to it.
+            self.open.get_or_insert(begin);
         } else if word.eq_ignore_ascii_case(b"exec") {
             self.open = None;
         }

@@ -284,6 +284,7 @@ fn files_that_are_listed_and_wrong_are_refused() {
         (&[(MANIFEST, ONE), (FIRST, b"SET a 1\r\n")], "Bad file format"),
         (&[(MANIFEST, ONE), (FIRST, b"*2\r\n$7\r\nNOTHING\r\n$1\r\na\r\n")], "Unknown command 'NOTHING'"),
         (&[(MANIFEST, ONE), (FIRST, b"*1\r\n$4\r\nEXEC\r\n")], "EXEC without MULTI"),
+        (&[(MANIFEST, ONE), (FIRST, b"*1\r\n$5\r\nMULTI\r\n*1\r\n$5\r\nMULTI\r\n")], "(at byte 15)"),
         (&[(MANIFEST, ONE), (FIRST, b"*2\r\n$6\r\nSELECT\r\n$2\r\n99\r\n")], "Unknown command 'SELECT'"),
         (&[(MANIFEST, b"file x.rdb seq 1 type b\n"), ("x.rdb", b"REDIS0010\xfa")], "x.rdb"),
     ] {

@@ -8,9 +8,11 @@
 //!
 //! The corpus is one file a target, `fuzz/corpus/TARGET.txt`, an input a line in hexadecimal. A new target is
 //! a file here and a row in [`TARGETS`].
+mod append_file;
 mod change;
 mod commands;
 mod config;
+mod dump_file;
 mod fields;
 mod glob;
 mod int_map;
@@ -38,8 +40,10 @@ use std::path::Path;
 pub type Target = fn(&[u8]);
 
 pub const TARGETS: &[(&str, Target)] = &[
+    ("append_file", append_file::run),
     ("commands", commands::run),
     ("config", config::run),
+    ("dump_file", dump_file::run),
     ("fields", fields::run),
     ("glob", glob::run),
     ("int_map", int_map::run),

@@ -354,6 +354,9 @@ impl<'s> Replay<'s> {
         let args = chunk.args(command);
         let row = command.row.ok_or_else(|| self.unknown(chunk, command))?;
         let number = Some(row.number);
+        if number == self.marks.begin && self.open.is_some() {
+            return Err(format!("MULTI in a transaction that has no end (at byte {start})"));
+        }
         if number == self.marks.begin {
             self.open = Some((start, Queue::new()));
             return Ok(());
