@@ -352,14 +352,12 @@ fn share(
     background: Background,
 ) -> Result<(Arc<Server>, Engines), StartError> {
     let logged = |e: &StartError| log.warning(&e.0);
-    let random =
-        random_bytes().map_err(|e| cannot("read the system's randomness", &e)).inspect_err(logged)?;
+    let random = random_bytes().map_err(|e| cannot("read the system's randomness", &e));
+    let random = random.inspect_err(logged)?;
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| random[at * 8 + i]));
     let engine_name = opened[0].name;
     let engines: Engines = opened.into_iter().map(|opened| opened.engine).collect();
-    let registry = Registry::renamed(FAMILIES, &config.renamed_commands)
-        .map_err(|why| StartError(format!("rename-command: {why}")))
-        .inspect_err(logged)?;
+    let registry = registry(&config).inspect_err(logged)?;
     let passwords = Passwords::new(std::array::from_fn(|i| random[52 + i]));
     let accounts = accounts(&config, registry.catalog(), passwords, &log).inspect_err(logged)?;
     let mut keyspace = keyspace(&config, Seed::new(word(0), word(1)));
@@ -373,8 +371,7 @@ fn share(
         this: Weak::clone(this),
         append: Arc::new(AppendOnly::new(mailboxes.len(), &config.append)),
         persistence: Persistence::new(clock.now()),
-        counters: AllCounters::new(mailboxes.executors(), registry.count())
-            .with_spare(engines.iter().map(|engine| engine.spare_bytes())),
+        counters: counters(&mailboxes, &registry, &engines),
         gates: Gates::new(mailboxes.executors()),
         started: clock.moment(Moment::NONE),
         listening,
@@ -415,6 +412,16 @@ fn share(
         ending: Ending::default(),
     });
     Ok((server, engines))
+}
+
+fn counters(mailboxes: &Mailboxes, registry: &Registry, engines: &Engines) -> AllCounters {
+    let counters = AllCounters::new(mailboxes.executors(), registry.count());
+    counters.with_spare(engines.iter().map(|engine| engine.spare_bytes()))
+}
+
+fn registry(config: &Config) -> Result<Registry, StartError> {
+    let renamed = Registry::renamed(FAMILIES, &config.renamed_commands);
+    renamed.map_err(|why| StartError(format!("rename-command: {why}")))
 }
 
 fn keyspace(config: &Config, seed: Seed) -> Keyspace {

@@ -133,7 +133,7 @@ const fn printed(
 }
 
 /// The parts of the page in its order, then the others.
-const BENCHMARKS: [Benchmark; 26] = [
+const BENCHMARKS: [Benchmark; 27] = [
     part(
         "anysize",
         "COLLECTION",

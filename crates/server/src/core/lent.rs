@@ -11,10 +11,10 @@
 //! pushed to it waits behind the reply. A client that leaves or is killed meanwhile gets no reply; its
 //! session still comes back, and is dropped there. The statistics are those of the worker: it counts the
 //! request when it is back, by the time that it took in both places.
-use crate::core::dispatch::Writing;
 use crate::core::mailbox::Message;
 use crate::core::server::Server;
 use crate::core::session::Session;
+use crate::core::written_elsewhere::Writing;
 use crate::state::config::reason;
 use crate::state::lending::{Job, Threads};
 use command::Done;

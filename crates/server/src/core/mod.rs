@@ -12,9 +12,9 @@
 //! (clients that wait for keys) and `tracking` (clients that keep copies). `mailbox` carries messages from
 //! worker to worker. Of clients, `subscriptions` knows what one listens to, `client_line` is the line of
 //! CLIENT LIST, `client_memory` counts what they take, `output_bound` says how much may wait for one unsent.
-//! `lent` has requests that take long run on other threads. `functions` has the interpreter in which the
-//! libraries of functions live. `persistence` writes snapshots of the data and loads them. `crash_report`
-//! says what all of this was doing when the server failed.
+//! `lent` has requests that take long run on other threads, `written_elsewhere` is what these write.
+//! `functions` has the interpreter in which the libraries of functions live. `persistence` writes snapshots
+//! of the data and loads them. `crash_report` says what all of this was doing when the server failed.
 pub(crate) mod blocking;
 pub(crate) mod call;
 pub(crate) mod client_line;
@@ -49,3 +49,4 @@ mod too_long;
 pub(crate) mod tracking;
 mod transaction;
 pub(crate) mod waiters;
+pub(crate) mod written_elsewhere;

@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// `counters` are always those of the session's own worker.
 impl Session {
-    /// MULTI. The queue is one that has run before, where there is one; what that takes is noted with the first
-    /// request. False where a transaction is open already.
+    /// MULTI. The queue is one that has run before, where there is one; what that takes is noted with the
+    /// first request. False where a transaction is open already.
     pub(crate) fn begin_transaction(&mut self, room: &mut Room) -> bool {
         if self.modes.has(Modes::TRANSACTION) {
             return false;

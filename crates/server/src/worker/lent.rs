@@ -17,9 +17,9 @@
 //! `disconnected` says.
 use super::Worker;
 use super::table::Flow;
-use crate::core::dispatch::Committed;
 use crate::core::lent::{Lent, lend};
 use crate::core::session::Session;
+use crate::core::written_elsewhere::Committed;
 use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
 use store::Garbage;

@@ -114,6 +114,7 @@ pub(crate) struct Worker<'s> {
     /// Sessions that were lent come back through it.
     returned: Returned,
     /// Those that have come back, and whose request has written what cannot be put in its place yet.
+    #[allow(clippy::vec_box, reason = "they come in boxes, and go on in them")]
     uncommitted: Vec<Box<Lent>>,
     /// Replies to the connection that is served; empty between two of them.
     reply: Reply,

@@ -58,7 +58,9 @@ impl View<'_> {
     /// What is under these keys, and a keyspace beside that has it too. Keys and fields of hashes past their
     /// deadlines are removed before.
     pub fn take_along(&mut self, keys: &[Key<'_>]) -> (Before, Keyspace) {
-        keys.iter().for_each(|key| drop(self.look_hash(key)));
+        for key in keys {
+            let _ = self.look_hash(key);
+        }
         self.remove_overdue();
         let before = keys.iter().map(|key| self.share(key)).collect();
         let beside = self.aside(keys);

@@ -31,7 +31,6 @@ mod serve;
 mod writing;
 
 pub(crate) use alone::run_alone;
-pub(crate) use writing::{Committed, Writing};
 
 use super::cross_protocol;
 use super::too_long::is_too_long;

@@ -22,52 +22,15 @@ use super::Executor;
 use super::elsewhere::Reading;
 use crate::core::lent::{Lent, Turn, Work};
 use crate::core::registry::Row;
-use crate::core::server::Server;
+use crate::core::written_elsewhere::{Committed, Hold, Writing};
 use crate::state::pause::Held;
 use command::{Call, Done, Effects, Long, Words};
 use resp::Args;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::{Before, Garbage, Made};
 
 /// So often a request runs elsewhere in vain.
 const TRIES_MAX: u32 = 4;
-
-/// A request that writes elsewhere.
-pub(crate) struct Writing {
-    long: Long,
-    /// Where its keys are among its arguments.
-    positions: Vec<u32>,
-    before: Before,
-    made: Made,
-    /// What it tells the journal, and in which words; None where nobody read it when the request began.
-    effects: Option<(Effects, Words)>,
-    tries: u32,
-    _hold: Hold,
-}
-
-/// Keys that are held back from others that may change them, until it is dropped.
-struct Hold {
-    server: Arc<Server>,
-    db: u16,
-    names: Vec<Vec<u8>>,
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.server.moving.let_go(self.db, &self.names);
-    }
-}
-
-/// What has become of a request that has run elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Committed {
-    Done,
-    /// It cannot be now.
-    Later,
-    /// It runs again.
-    Anew,
-}
 
 impl Executor<'_> {
     /// A request that is to write elsewhere, whose keys are shared.
@@ -79,8 +42,7 @@ impl Executor<'_> {
     ) -> Box<Writing> {
         row.extract_keys(args, &mut self.positions);
         let names = self.positions.iter().map(|position| args.at(*position as usize).to_vec());
-        let hold = Hold { server: self.server.shared(), db, names: names.collect() };
-        self.server.moving.hold(db, &hold.names);
+        let hold = Hold::new(self.server.shared(), db, names.collect());
         Box::new(Writing {
             long,
             positions: self.positions.clone(),
@@ -88,7 +50,7 @@ impl Executor<'_> {
             made: Made::default(),
             effects: self.wanted_effects(),
             tries: 0,
-            _hold: hold,
+            hold,
         })
     }
 

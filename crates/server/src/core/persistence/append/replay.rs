@@ -166,7 +166,7 @@ impl<'s> Replay<'s> {
     /// short for. A crash does not leave that, but a length that was damaged does; and whoever cuts the file
     /// there loses them all.
     fn commands_follow(&self) -> bool {
-        let rest = &self.buffer[self.at..];
+        let rest = &self.chunk.buffer[self.at..];
         let next = |from: usize| Some(from + rest[from..].windows(2).position(|pair| pair == b"\n*")? + 1);
         let mut from = 0;
         while let Some(begin) = next(from) {
