@@ -269,12 +269,6 @@ impl Reply {
         }
     }
 
-    /// The header of a bulk string of so many bytes. [`Reply::append`] writes these, and two for the end of
-    /// the line behind them.
-    pub fn bulk_header(&mut self, len: usize) {
-        self.header(b'$', len);
-    }
-
     /// A bulk string of a stored value.
     #[inline]
     pub fn item(&mut self, item: Item<'_>) {

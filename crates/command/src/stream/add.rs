@@ -69,12 +69,13 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Whether a stream can hold them. Their sum as the request frames them is known at once, and nearly
-    /// always shows that each is short enough.
+    /// Whether a stream can hold them. How many bytes there are from the first to the last is known at once,
+    /// and nearly always shows that they are short enough. What stands between them may be nothing: a script's
+    /// arguments lie one behind the other.
     #[inline]
     fn check(&self, lengths: &Lengths) -> Done {
-        let is_small = self.args.framed_bytes_from(self.first) <= lengths.row_bytes_max;
-        if is_small || !lengths.is_row_too_long(self.text_bytes(), self.count()) {
+        let is_too_long = |bytes| lengths.is_row_too_long(bytes, self.count());
+        if !is_too_long(self.args.framed_bytes_from(self.first)) || !is_too_long(self.text_bytes()) {
             return Ok(());
         }
         Err(Error::row_too_long())

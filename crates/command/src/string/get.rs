@@ -5,7 +5,7 @@ use super::held;
 use super::row::{ABOUT, ROW, SET_EVENT};
 use crate::lifetime::{self, Lifetime};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
-use base::{Item, Millis};
+use base::Millis;
 use store::{Deadline, Event, Expiry, Form};
 
 pub(super) const GET: Command = Command {
@@ -135,11 +135,6 @@ pub(super) enum Found {
 pub(super) fn reply_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
     let key = call.key(0);
     match call.view.string(key)? {
-        Some(Item::Bytes(text)) if text.len() > held::LONG_BYTES => {
-            let all = 0..text.len();
-            held::leave_part(call, key, all);
-            Ok(Found::Value)
-        }
         Some(item) => {
             call.reply.item(item);
             Ok(Found::Value)
@@ -166,15 +161,11 @@ fn mget(call: &mut Call<'_, '_>) -> Done {
     let mut mark = held::Mark::new(call.reply);
     for (index, key) in call.keys().iter().enumerate() {
         match call.view.string(key) {
-            Ok(Some(Item::Bytes(text))) if text.len() > held::LONG_BYTES => {
-                held::leave(call, &call.keys()[index..], 1);
-                break;
-            }
             Ok(Some(item)) => call.reply.item(item),
             Ok(None) | Err(_) => call.reply.null(),
         }
         if mark.is_reached(call.reply, index + 1) {
-            held::leave(call, &call.keys()[index + 1..], 0);
+            held::leave(call, &call.keys()[index + 1..]);
             break;
         }
         if call.reply.is_full() {

@@ -4,11 +4,9 @@
 //! where the bytes lie: a long string is edited where it is, a short one by way of a buffer that its shard
 //! keeps.
 use super::grow::{check_end, check_growth, string_len};
-use super::held;
 use super::row::{ABOUT, ROW};
 use crate::argument::{from_end, int};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
-use std::ops::Range;
 use store::Event;
 
 pub(super) const APPEND: Command = Command {
@@ -114,11 +112,7 @@ fn getrange(call: &mut Call<'_, '_>) -> Done {
     let item = call.view.string(key)?;
     let mut scratch = base::text::I64Text::new();
     let text = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
-    let part = part(text.len(), start, end);
-    match part.len() > held::LONG_BYTES {
-        true => held::leave_part(call, key, part),
-        false => call.reply.bulk(&text[part]),
-    }
+    call.reply.bulk(part(text, start, end));
     Ok(())
 }
 
@@ -126,15 +120,14 @@ fn substr(call: &mut Call<'_, '_>) -> Done {
     getrange(call)
 }
 
-/// The bytes from `start` to `end`, both included, of so many; positions from the end where negative. Unlike
-/// the ranges of lists, an end before the first byte still means the first byte, unless both are negative and
-/// out of order.
-fn part(len: usize, start: i64, end: i64) -> Range<usize> {
+/// `text[start..=end]`, positions from the end where negative. Unlike the ranges of lists, an end before the
+/// first byte still means the first byte, unless both are negative and out of order.
+fn part(text: &[u8], start: i64, end: i64) -> &[u8] {
     if start < 0 && end < 0 && start > end {
-        return 0..0;
+        return b"";
     }
-    let len = len as u64;
+    let len = text.len() as u64;
     let start = from_end(start, len).max(0) as u64;
     let end = (from_end(end, len).max(0) as u64).min(len.saturating_sub(1));
-    if start > end || len == 0 { 0..0 } else { start as usize..end as usize + 1 }
+    if start > end || len == 0 { b"" } else { &text[start as usize..=end as usize] }
 }

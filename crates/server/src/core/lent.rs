@@ -64,13 +64,8 @@ impl KeptRequest {
     /// A copy of these arguments.
     pub(crate) fn of(args: &Args<'_>) -> KeptRequest {
         let mut kept = KeptRequest::default();
-        args.iter_from(0).for_each(|arg| kept.push(arg));
+        args.append_to(&mut kept.text, &mut kept.spans);
         kept
-    }
-
-    fn push(&mut self, word: &[u8]) {
-        self.spans.push(Span { start: self.text.len(), len: word.len() });
-        self.text.extend_from_slice(word);
     }
 
     pub(crate) fn args(&self) -> Args<'_> {
