@@ -70,8 +70,8 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     /// Whether a stream can hold them. How many bytes there are from the first to the last is known at once,
-    /// and nearly always shows that they are short enough. What stands between them may be nothing: a script's
-    /// arguments lie one behind the other.
+    /// and nearly always shows that they are short enough. What stands between them may be nothing: the
+    /// arguments of scripts lie one behind the other.
     #[inline]
     fn check(&self, lengths: &Lengths) -> Done {
         let is_too_long = |bytes| lengths.is_row_too_long(bytes, self.count());

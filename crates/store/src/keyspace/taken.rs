@@ -54,8 +54,16 @@ impl Kept {
         self.outside.is_some()
     }
 
-    /// What of it is to be freed in the background, because it is large.
+    /// What of it is to be freed in the background, because it is large. Where the value was written
+    /// meanwhile, and not replaced, nearly all of it is the value's own still; then it is freed here, which
+    /// is quick, and before the next write would have to copy what both have.
     pub fn into_garbage(self) -> Option<Garbage> {
+        let is_alone = |value: &&Shared<Value>| !value.is_shared();
+        if let Some(value) = self.outside.as_ref().filter(is_alone)
+            && value.collection().is_some_and(|collection| collection.count_sole() == 0)
+        {
+            return None;
+        }
         let mut garbage = Vec::new();
         discard(self.outside, &mut garbage);
         garbage.pop()
