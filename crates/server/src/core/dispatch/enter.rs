@@ -100,9 +100,10 @@ impl<'s> Executor<'s> {
         Ok(result)
     }
 
-    /// The same for a script, behind which others may come: the gates stay taken until another request comes
-    /// that does more than a few keys want, until the turn of this connection ends and they were taken for
-    /// long enough, or the batch. To hand them to another worker costs as much as many a script.
+    /// The same for a script, behind which others may come: the gates stay taken until a turn or a script
+    /// begins a millisecond later, or until the batch ends. To hand them to another worker costs as much as
+    /// many a script. What comes in between runs under them too: whoever gave them back in the middle of a
+    /// request might come in again beside a script that runs for long.
     #[cold]
     pub(super) fn alone_for_script<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
         if self.is_alone {
@@ -116,7 +117,7 @@ impl<'s> Executor<'s> {
 
     /// All gates, which may be those that were kept.
     fn take_gates(&mut self) -> Result<KeptGates<'s>, Error> {
-        self.let_others_in(Stay::WhileBrief);
+        self.let_others_in();
         if let Some(kept) = self.kept_gates.take() {
             return Ok(kept);
         }
@@ -137,24 +138,23 @@ impl<'s> Executor<'s> {
         result
     }
 
-    /// Gives the gates back that were kept behind a script, if there are any, and enters the own one again.
+    /// Gives the gates back that were kept behind a script, if there are any and they were taken long enough
+    /// ago, and enters the own one again. Only before it is looked whether a request may run.
     #[inline]
-    pub(super) fn let_others_in(&mut self, stay: Stay) {
+    pub(super) fn let_others_in(&mut self) {
         if self.kept_gates.is_some() {
             cold_path();
-            self.give_gates_back(stay);
+            self.give_gates_back();
         }
     }
 
     #[inline(never)]
-    fn give_gates_back(&mut self, stay: Stay) {
+    fn give_gates_back(&mut self) {
         let now = self.meter.read();
-        let is_brief = |kept: &KeptGates<'_>| now.since(kept.since) < self.turn_ticks;
-        if stay == Stay::WhileBrief && self.kept_gates.as_ref().is_some_and(is_brief) {
-            return;
+        if self.kept_gates.as_ref().is_some_and(|kept| now.since(kept.since) >= self.turn_ticks) {
+            self.kept_gates = None;
+            self.begin();
         }
-        self.kept_gates = None;
-        self.begin();
     }
 }
 
@@ -162,12 +162,4 @@ impl<'s> Executor<'s> {
 pub(super) struct KeptGates<'g> {
     _gates: Alone<'g>,
     since: Tick,
-}
-
-/// Whether gates are kept.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stay {
-    /// If they were taken not long ago.
-    WhileBrief,
-    Not,
 }

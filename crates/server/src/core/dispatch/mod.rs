@@ -63,7 +63,7 @@ use base::Millis;
 use base::hash::Hash;
 use base::random::Random;
 use command::{Call, DataRun, Done, Flags, Scope, WholeCall};
-use enter::{KeptGates, Stay};
+use enter::KeptGates;
 use exec::Plan;
 use net::{Meter, Scale, Tick};
 use record::Says;
@@ -383,7 +383,7 @@ impl<'s> Executor<'s> {
     /// spent before is not counted as theirs.
     #[inline]
     pub(crate) fn start_turn(&mut self, session: &mut Session, request_bytes: usize) {
-        self.let_others_in(Stay::WhileBrief);
+        self.let_others_in();
         if session.users_version != self.users_version {
             cold_path();
             self.obey_users(session);
@@ -674,9 +674,6 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let (db, args) = (session.db, request.args);
-        if !matches!(row.run, Run::Data(DataRun::Keys(_)) | Run::Server(ServerRun::Script(_))) {
-            self.let_others_in(Stay::Not);
-        }
         match row.run {
             Run::Data(DataRun::Keys(run)) => self.run_recorded(db, row, run, request, reply),
             Run::Data(DataRun::Long(long)) => self.run_long(session, row, *long, request, reply),
