@@ -3,6 +3,8 @@
 use server::Config;
 use std::io::Write;
 use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use testkit::in_process::InProcess;
 use testkit::resp_client::{RespClient, request};
 use testkit::resp_value::Value;
@@ -243,4 +245,36 @@ fn told(client: &mut RespClient, listener: &mut RespClient) -> Vec<String> {
         }
         events.push(parts.iter().skip(2).map(text).collect::<Vec<String>>().join(" "));
     }
+}
+
+/// Those who wait need a shard that other workers hold much of the time, so a script often cannot serve them
+/// under its own locks.
+#[test]
+fn a_script_serves_those_who_wait_for_its_keys_though_others_hold_the_shards_that_they_need() {
+    const PUSHES: usize = 2_000;
+    const KEPT: usize = 4_000;
+    let server = server(3);
+    let mut pusher = server.client().unwrap();
+    call(&mut pusher, &[&["RPUSH", "to"][..], &["x"; KEPT]].concat());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut other = server.client().unwrap();
+                while !is_over.load(Relaxed) {
+                    assert_eq!(text(&call(&mut other, &["LPOS", "to", "none"])), "");
+                }
+            });
+        }
+        for number in 0..PUSHES {
+            let from = format!("from{}", number % 8);
+            let mut waiter = server.client().unwrap();
+            waiter.send(&["BLMOVE", &from, "to", "LEFT", "RIGHT", "0"]).unwrap();
+            let value = number.to_string();
+            let script = "return redis.call('rpush', KEYS[1], ARGV[1])";
+            call(&mut pusher, &["EVAL", script, "1", &from, &value]);
+            assert_eq!(text(&waiter.receive().unwrap()), value);
+        }
+        is_over.store(true, Relaxed);
+    });
 }

@@ -132,8 +132,14 @@ impl<'s> Executor<'s> {
 
     /// Serves those who wait for these keys, whose shards the view holds, and lets the view go.
     pub(super) fn serve_places(&self, view: View<'_>, places: Vec<Place>) {
-        self.serve(view, places.into_iter().map(Ready::for_all).collect(), 0);
+        self.serve_under(view, places);
         self.serve_ready();
+    }
+
+    /// The same where the view has borrowed its locks. Those who need a shard that another thread holds are
+    /// noted as ready: [`Executor::serve_ready`] is due as soon as the locks are let go.
+    pub(super) fn serve_under(&self, view: View<'_>, places: Vec<Place>) {
+        self.serve(view, places.into_iter().map(Ready::for_all).collect(), 0);
     }
 
     fn free(&self, mut view: View<'_>) {

@@ -333,7 +333,8 @@ impl<'s> Executor<'s> {
         if self.serves_later {
             waiters.make_ready(left.ready.into_iter().map(Ready::for_all).collect());
         } else if !left.ready.is_empty() {
-            self.serve_places(held.view(self.now.wall, &self.config.store), left.ready);
+            // Who needs more shards than these is served below, when they are let go.
+            self.serve_under(held.view(self.now.wall, &self.config.store), left.ready);
         }
         drop(held);
         if !left.garbage.is_empty() {
