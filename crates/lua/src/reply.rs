@@ -87,12 +87,40 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The next line, its mark included.
+    /// The rest of the line.
     fn line(&mut self) -> Result<&'a [u8], Broken> {
         let rest = &self.bytes[self.at..];
-        let end = memchr::memchr(b'\r', rest).filter(|end| *end > 0).ok_or(Broken)?;
+        let end = memchr::memchr(b'\r', rest).ok_or(Broken)?;
         self.at += (end + 2).min(rest.len());
         Ok(&rest[..end])
+    }
+
+    /// The same as a number.
+    #[inline]
+    fn number(&mut self) -> Result<i64, Broken> {
+        let rest = &self.bytes[self.at..];
+        let sign = usize::from(rest.first() == Some(&b'-'));
+        let (mut n, mut end) = (0_i64, sign);
+        while let Some(digit) = rest.get(end).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10)
+        {
+            // The least number has no counterpart above zero, and comes out right.
+            n = n.wrapping_mul(10).wrapping_add(i64::from(digit));
+            end += 1;
+        }
+        if rest.get(end) != Some(&b'\r') || !(1..=19).contains(&(end - sign)) {
+            return Err(Broken);
+        }
+        self.at += (end + 2).min(rest.len());
+        Ok(if sign == 1 { n.wrapping_neg() } else { n })
+    }
+
+    /// The same as a length; None for none, -1.
+    #[inline]
+    fn length(&mut self) -> Result<Option<usize>, Broken> {
+        match self.number()? {
+            -1 => Ok(None),
+            len => usize::try_from(len).map(Some).map_err(|_| Broken),
+        }
     }
 
     /// A number of bytes and the line's end behind them.
@@ -107,15 +135,44 @@ impl<'a> Reader<'a> {
     /// # Safety
     /// As for [`push`].
     unsafe fn value(&mut self) -> Result<(), Broken> {
-        let line = self.line()?;
-        let (state, text) = (self.state, &line[1..]);
+        let state = self.state;
+        let mark = *self.bytes.get(self.at).ok_or(Broken)?;
+        self.at += 1;
         // SAFETY: there is room for `PLACES` values: a function of Lua begins with more, and `nested` looks.
         unsafe {
-            match line[0] {
-                b'$' if text != b"-1" => push_bytes(state, self.bulk(length(text)?)?),
-                b':' => ffi::lua_pushnumber(state, base::text::parse_i64(text).ok_or(Broken)? as f64),
-                b'$' => ffi::lua_pushboolean(state, 0),
-                b'*' if text == b"-1" => ffi::lua_pushboolean(state, 0),
+            match mark {
+                b':' => ffi::lua_pushnumber(state, self.number()? as f64),
+                b'$' | b'*' => match self.length()? {
+                    None => ffi::lua_pushboolean(state, 0),
+                    Some(len) if mark == b'$' => push_bytes(state, self.bulk(len)?),
+                    Some(len) => self.nested(mark, len)?,
+                },
+                b'>' | b'~' | b'%' | b'|' => {
+                    let len = self.length()?.ok_or(Broken)?;
+                    self.nested(mark, len)?;
+                }
+                b'=' => {
+                    let len = self.length()?.ok_or(Broken)?;
+                    self.verbatim(len)?;
+                }
+                _ => {
+                    let text = self.line()?;
+                    self.value_of_line(mark, text)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Pushes a value that is a line.
+    ///
+    /// # Safety
+    /// As for [`push`].
+    unsafe fn value_of_line(&self, mark: u8, text: &[u8]) -> Result<(), Broken> {
+        let state = self.state;
+        // SAFETY: as `value` vouches.
+        unsafe {
+            match mark {
                 b'+' => self.text_field(c"ok", text),
                 b'-' => push_error(state, text, Marks::Counted),
                 b'_' => ffi::lua_pushnil(state),
@@ -127,8 +184,6 @@ impl<'a> Reader<'a> {
                 }
                 b'#' => ffi::lua_pushboolean(state, c_int::from(text == b"t")),
                 b'(' => self.text_field(c"big_number", text),
-                b'=' => self.verbatim(length(text)?)?,
-                b'*' | b'>' | b'~' | b'%' | b'|' => self.nested(line[0], length(text)?)?,
                 _ => return Err(Broken),
             }
         }
@@ -278,10 +333,6 @@ impl<'a> Reader<'a> {
         }
         Ok(())
     }
-}
-
-fn length(text: &[u8]) -> Result<usize, Broken> {
-    base::text::parse_u64(text).and_then(|n| usize::try_from(n).ok()).ok_or(Broken)
 }
 
 fn double(text: &[u8]) -> Result<f64, Broken> {

@@ -148,12 +148,16 @@ impl Machine {
         self.lua.used_memory()
     }
 
-    /// Goes one step on collecting what scripts have left, and frees scripts that were dropped. To be called
-    /// between scripts.
-    pub fn collect(&self) {
+    /// To be called between scripts: frees scripts that were dropped, and where there is much memory goes one
+    /// step on collecting what scripts have left. Where there is little, Lua's own collector is enough, which
+    /// rests until the memory has doubled; a step would have it begin anew at once.
+    pub fn tidy(&self) {
+        const MUCH_BYTES: usize = 8 << 20;
         self.state.functions.forget_dropped();
-        // The collector runs no code of scripts: without `newproxy` they have no finalizers.
-        let _ = self.lua.gc_step();
+        if self.used_bytes() > MUCH_BYTES {
+            // The collector runs no code of scripts: without `newproxy` they have no finalizers.
+            let _ = self.lua.gc_step();
+        }
     }
 
     /// Collects everything that scripts have left.

@@ -15,11 +15,9 @@ pub(crate) trait Outside {
     /// About how many bytes it takes; None where that would take long to find out, and may be much.
     fn bytes(&self) -> Option<u64>;
 
-    /// Of about how many of [`pack::SOLE_SAMPLES`] equal parts nobody else is an owner at this moment. Clones
-    /// share everything but what was edited since.
-    fn count_sole(&self) -> u64 {
-        pack::SOLE_SAMPLES
-    }
+    /// Of about how many of so many equal parts nobody else is an owner at this moment. Clones share
+    /// everything but what was edited since.
+    fn count_sole(&self, samples: u64) -> u64;
 
     /// Moves what lies in extents that are being emptied, from a position on (0: the first; what another
     /// number means is the type's own affair). Stops once `moves` says that `effort` was made, and returns

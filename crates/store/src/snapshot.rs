@@ -104,7 +104,8 @@ impl Snapshot {
         let alone = self.value.outside().filter(|value| !value.is_shared());
         alone.map_or(0, |value| {
             let bytes = value_bytes(value);
-            let sole = value.collection().map_or(SOLE_SAMPLES, |collection| collection.count_sole());
+            let sole =
+                value.collection().map_or(SOLE_SAMPLES, |collection| collection.count_sole(SOLE_SAMPLES));
             if is_heavy(value, bytes) { (bytes * sole / SOLE_SAMPLES).max(1) } else { 0 }
         })
     }

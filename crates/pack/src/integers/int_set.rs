@@ -160,9 +160,9 @@ impl IntSet {
         Some(self.tree.leaf(&next).read().first())
     }
 
-    /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.
-    pub fn count_sole(&self) -> u64 {
-        self.tree.count_sole()
+    /// How many of so many leaves, spread evenly, nobody else holds at this moment.
+    pub fn count_sole(&self, samples: u64) -> u64 {
+        self.tree.count_sole(samples)
     }
 
     /// What MEMORY LAYOUT tells: nodes, members and bytes. Looks at each leaf.

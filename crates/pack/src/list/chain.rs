@@ -81,12 +81,15 @@ impl Chain {
         self.tail.is_none()
     }
 
-    /// Of about how many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves this chain is the only owner, by a
-    /// sample of those between head and tail. If there are none between, all count if nobody else holds head
-    /// and tail.
-    pub(crate) fn count_sole(&self) -> u64 {
+    /// Of how many of so many leaves between head and tail this chain is the only owner. If there are none
+    /// between, all count if nobody else holds head and tail.
+    pub(crate) fn count_sole(&self, samples: u64) -> u64 {
         let mut ends = [&self.head, &self.tail].into_iter().flatten();
-        if self.has_middle() || ends.all(|end| end.block.is_sole()) { self.middle.count_sole() } else { 0 }
+        if self.has_middle() || ends.all(|end| end.block.is_sole()) {
+            self.middle.count_sole(samples)
+        } else {
+            0
+        }
     }
 
     /// Whether there are leaves between head and tail.

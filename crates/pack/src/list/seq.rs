@@ -369,9 +369,9 @@ impl Seq {
         nodes
     }
 
-    /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.
-    pub fn count_sole(&self) -> u64 {
-        self.chain.count_sole()
+    /// How many of so many leaves, spread evenly, nobody else holds at this moment.
+    pub fn count_sole(&self, samples: u64) -> u64 {
+        self.chain.count_sole(samples)
     }
 
     /// What MEMORY LAYOUT tells: nodes, elements and bytes by kind. Looks at each leaf.

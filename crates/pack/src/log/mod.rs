@@ -427,6 +427,15 @@ impl Log {
         stats
     }
 
+    /// Of how many of so many leaves, spread evenly, this log is the only owner at this moment. The last, to
+    /// which entries are added, counts if it is the only one.
+    pub fn count_sole(&self, samples: u64) -> u64 {
+        match &self.tail {
+            Some(tail) if self.sealed.is_empty() && !tail.is_sole() => 0,
+            _ => self.sealed.count_sole(samples),
+        }
+    }
+
     /// Moves what lies in extents that are being emptied (`arena::is_evacuating`), from leaf `from` on, until
     /// `moves` says that `effort` was made. Returns the leaf to go on from, None at the end. It is no
     /// [`Tree::relocate_from`]: an id does not fit the number that says where to go on, so leaves are

@@ -181,6 +181,11 @@ impl<const N: usize> Records<N> {
         });
     }
 
+    /// How many of so many leaves, spread evenly, nobody else holds at this moment.
+    pub fn count_sole(&self, samples: u64) -> u64 {
+        self.tree.count_sole(samples)
+    }
+
     /// Moves what lies in extents that are being emptied. All in one go: records are few beside what they are
     /// records of.
     pub fn relocate(&mut self, moves: &mut Moves) {

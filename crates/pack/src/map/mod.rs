@@ -449,9 +449,9 @@ impl<V: Clone, F: Form> Map<V, F> {
         Some(leaf.found(leaf.slot(index)))
     }
 
-    /// How many of [`SOLE_SAMPLES`](crate::SOLE_SAMPLES) leaves nobody else holds at this moment.
-    pub fn count_sole(&self) -> u64 {
-        self.tree.count_sole()
+    /// How many of so many leaves, spread evenly, nobody else holds at this moment.
+    pub fn count_sole(&self, samples: u64) -> u64 {
+        self.tree.count_sole(samples)
     }
 
     /// Where the bytes are, by kind of node. Goes through all leaves.

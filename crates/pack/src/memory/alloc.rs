@@ -10,7 +10,7 @@ use crate::memory::arena;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Every allocation is aligned so, small ones more.
+/// Every allocation is aligned so, whatever was asked for ([`arena::SMALL_ALIGN`]).
 const ALIGN: usize = 8;
 
 /// Growth steps for each doubling beyond [`FINE_MAX`], where blocks are few and large.
@@ -81,7 +81,7 @@ pub(crate) fn allocate(size: usize) -> NonNull<u8> {
     let layout = layout(size);
     // SAFETY: the layout's size is not zero (asserted there).
     let memory = unsafe { alloc(layout) };
-    debug_assert!(memory.addr().is_multiple_of(layout.align()), "what is allocated is aligned");
+    debug_assert!(memory.addr().is_multiple_of(ALIGN), "what is allocated is aligned");
     NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
 }
 

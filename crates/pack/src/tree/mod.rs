@@ -51,7 +51,7 @@ pub(crate) enum Node<'t, O: Order, L: Leaf> {
     Leaf(&'t L),
 }
 
-/// How many leaves are looked at to tell what part of a tree nobody else holds.
+/// How many leaves are looked at to tell to a few hundredths what part of a tree nobody else holds.
 pub const SOLE_SAMPLES: u64 = 256;
 
 /// A leaf found by [`Tree::held_at`].
@@ -327,14 +327,14 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         });
     }
 
-    /// About what part of the tree nobody else holds at this moment: how many of [`SOLE_SAMPLES`] leaves,
-    /// spread evenly, have no other owner.
-    pub(crate) fn count_sole(&self) -> u64 {
+    /// About what part of the tree nobody else holds at this moment: how many of so many leaves, spread
+    /// evenly, have no other owner.
+    pub(crate) fn count_sole(&self, samples: u64) -> u64 {
         if self.is_empty() {
-            return SOLE_SAMPLES;
+            return samples;
         }
         let is_sole = |sample: u64| {
-            let mut at = (sample as f64 + 0.5) / SOLE_SAMPLES as f64;
+            let mut at = (sample as f64 + 0.5) / samples as f64;
             let sole = self.descend(|inner, _| {
                 at *= inner.count() as f64;
                 let slot = (at as usize).min(inner.count() - 1);
@@ -343,7 +343,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
             });
             sole.is_some_and(|(_, leaf)| leaf.is_sole())
         };
-        (0..SOLE_SAMPLES).filter(|sample| is_sole(*sample)).count() as u64
+        (0..samples).filter(|sample| is_sole(*sample)).count() as u64
     }
 
     fn root(&self) -> Option<&Child<O, L>> {

@@ -98,18 +98,18 @@ fn what_nobody_else_holds_is_told_by_some_leaves_to_a_few_hundredths() {
     let mut tree: Tree<ByRank, Number> = Tree::new();
     let mut path = tree.plant(1, number(0));
     (1..LEAVES).for_each(|n| tree.insert_after(&mut path, 1, number(n)));
-    assert_eq!(tree.count_sole(), SOLE_SAMPLES, "all of it");
+    assert_eq!(tree.count_sole(SOLE_SAMPLES), SOLE_SAMPLES, "all of it");
     let held = tree.clone();
-    assert_eq!((tree.count_sole(), held.count_sole()), (0, 0), "none of it");
+    assert_eq!((tree.count_sole(SOLE_SAMPLES), held.count_sole(SOLE_SAMPLES)), (0, 0), "none of it");
     // An edit copies what lies on its way, so the clone is left alone with that.
     let mut random = Random::new(1);
     for n in (0..LEAVES).filter(|_| random.below(10) < 3) {
         *tree.leaf_mut(&nth(&tree, n as usize)) = number(n);
     }
-    let tenths = held.count_sole() as f64 * 10.0 / SOLE_SAMPLES as f64;
+    let tenths = held.count_sole(SOLE_SAMPLES) as f64 * 10.0 / SOLE_SAMPLES as f64;
     assert!((2.5..3.5).contains(&tenths), "{tenths} tenths, not 3");
     drop(tree);
-    assert_eq!(held.count_sole(), SOLE_SAMPLES);
+    assert_eq!(held.count_sole(SOLE_SAMPLES), SOLE_SAMPLES);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn run(body: &str, argv: &[&[u8]]) -> (Outcome, String) {
         let mut reply = Reply::new(Protocol::Resp2);
         let argv = argv.iter().copied();
         let outcome = machine.run(&script, [].into_iter(), argv, &mut Toy::default(), &mut reply);
-        machine.collect();
+        machine.tidy();
         (outcome, String::from_utf8_lossy(&reply.out).into_owned())
     })
 }

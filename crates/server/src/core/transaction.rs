@@ -61,6 +61,12 @@ impl Session {
         self.queue.take()
     }
 
+    /// After [`Session::take_queue`]: it has not run.
+    pub(crate) fn put_queue_back(&mut self, queue: Box<Queue>) {
+        self.modes.set(Modes::TRANSACTION);
+        self.queue = Some(queue);
+    }
+
     /// Gives up what is queued. False where no transaction is open.
     pub(crate) fn give_up_transaction(&mut self, server: &Server) -> bool {
         let queue = self.take_queue();

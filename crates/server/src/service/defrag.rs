@@ -18,6 +18,7 @@
 use crate::state::config::Defrag as Settings;
 use crate::state::defrag::{DefragStats, wanted_percent};
 use crate::state::log::Log;
+use crate::state::system::thread_time as processor_time;
 use pack::arena::{self, Evacuation, Progress, Stubborn};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -247,12 +248,6 @@ impl Defrag {
 /// How long it is until then; zero if that has passed.
 pub(crate) fn until(time: Instant) -> Duration {
     time.saturating_duration_since(now())
-}
-
-/// Processor time that this thread has used.
-fn processor_time() -> Duration {
-    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
-    time.map_or(Duration::ZERO, Duration::from)
 }
 
 /// The system's steady clock: pauses last as long as they should also in tests that move the server's clock.

@@ -569,10 +569,10 @@ impl Outside for HashTree {
         Some(HashTree::bytes(self))
     }
 
-    fn count_sole(&self) -> u64 {
+    fn count_sole(&self, samples: u64) -> u64 {
         let map = self.ints.as_deref();
-        let ints = (map.map_or(0, IntMap::len), || map.map_or(0, IntMap::count_sole));
-        mean_sole(ints, (self.map.len(), || self.map.count_sole()))
+        let ints = (map.map_or(0, IntMap::len), || map.map_or(0, |map| map.count_sole(samples)));
+        mean_sole(ints, (self.map.len(), || self.map.count_sole(samples)))
     }
 
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {

@@ -4,9 +4,10 @@ use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::NO_DEADLINE;
 use crate::hash::due::fields_due;
 use crate::keyspace::garbage::Garbage;
-use crate::keyspace::shard::discard;
+use crate::keyspace::shard::{discard, is_heavy, value_bytes};
 use crate::keyspace::view::{Key, View};
 use crate::kind::Kind;
+use crate::outside::Outside;
 use crate::value::{Parts, Value};
 use pack::map::{Entry, Shared};
 
@@ -56,17 +57,14 @@ impl Kept {
 
     /// What of it is to be freed in the background, because it is large. Where the value was written
     /// meanwhile, and not replaced, nearly all of it is the value's own still; then it is freed here, which
-    /// is quick, and before the next write would have to copy what both have.
+    /// takes no longer than it took to write, and before the next write would have to copy what both have.
     pub fn into_garbage(self) -> Option<Garbage> {
-        let is_alone = |value: &&Shared<Value>| !value.is_shared();
-        if let Some(value) = self.outside.as_ref().filter(is_alone)
-            && value.collection().is_some_and(|collection| collection.count_sole() == 0)
-        {
-            return None;
-        }
-        let mut garbage = Vec::new();
-        discard(self.outside, &mut garbage);
-        garbage.pop()
+        const SAMPLES: u64 = 8;
+        let value = self.outside.filter(|value| !value.is_shared())?;
+        let bytes = value_bytes(&value);
+        let is_the_keys = |collection: &dyn Outside| collection.count_sole(SAMPLES) == 0;
+        let is_burden = is_heavy(&value, bytes) && !value.collection().is_some_and(is_the_keys);
+        is_burden.then(|| Garbage::of_bytes(bytes, value))
     }
 }
 

@@ -132,8 +132,8 @@ impl Outside for ListTree {
         self.listpack_bytes
     }
 
-    fn count_sole(&self) -> u64 {
-        self.seq.count_sole()
+    fn count_sole(&self, samples: u64) -> u64 {
+        self.seq.count_sole(samples)
     }
 
     /// Positions are numbers of elements.

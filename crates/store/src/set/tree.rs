@@ -262,9 +262,9 @@ impl Outside for SetTree {
         (self.len() <= WEIGHED_LEN_MAX).then(stats)
     }
 
-    fn count_sole(&self) -> u64 {
+    fn count_sole(&self, samples: u64) -> u64 {
         let (ints, texts) = (self.ints.len(), self.texts.len());
-        mean_sole((ints, || self.ints.count_sole()), (texts, || self.texts.count_sole()))
+        mean_sole((ints, || self.ints.count_sole(samples)), (texts, || self.texts.count_sole(samples)))
     }
 
     /// Texts come first, then integers: the positions of [`crate::position`] are in this order too.

@@ -204,6 +204,11 @@ impl Group {
         self.consumers.iter().flatten().for_each(|consumer| consumer.pending.add_stats(stats));
     }
 
+    /// See [`Outside::count_sole`](crate::outside::Outside::count_sole).
+    pub(super) fn count_sole(&self, samples: u64) -> u64 {
+        self.pending.count_sole(samples)
+    }
+
     pub(super) fn relocate(&mut self, moves: &mut Moves) {
         self.pending.relocate(moves);
         self.consumers.iter_mut().flatten().for_each(|consumer| consumer.pending.relocate(moves));

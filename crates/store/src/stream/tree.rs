@@ -3,7 +3,7 @@ use super::group::{ConsumerId, Group};
 use super::pending::Pending;
 use super::radix::RadixTree;
 use crate::key_info::KeyInfo;
-use crate::outside::Outside;
+use crate::outside::{Outside, mean_sole};
 use base::Millis;
 use pack::arena::Moves;
 pub use pack::log::Id;
@@ -235,6 +235,15 @@ impl Outside for Stream {
     fn bytes(&self) -> Option<u64> {
         let pending: u64 = self.groups().map(Group::pending_len).sum();
         Some(Stream::len(self) * ENTRY_BYTES + pending * PENDING_BYTES)
+    }
+
+    fn count_sole(&self, samples: u64) -> u64 {
+        let is_alone = |group: &&Shared<Group>| !group.is_shared();
+        let alone = self.groups.iter().filter(is_alone).max_by_key(|group| group.pending_len());
+        let pending = (alone.map_or(0, |group| group.pending_len()), || {
+            alone.map_or(0, |group| group.count_sole(samples))
+        });
+        mean_sole((self.log.len(), || self.log.count_sole(samples)), pending)
     }
 
     /// Positions are numbers of leaves. Groups are moved with the first: what they keep is little beside the

@@ -56,8 +56,8 @@ impl Outside for ZSetTree {
         Some(self.set.len() * 16)
     }
 
-    fn count_sole(&self) -> u64 {
-        self.set.count_sole()
+    fn count_sole(&self, samples: u64) -> u64 {
+        self.set.count_sole(samples)
     }
 
     fn relocate(&mut self, from: u64, effort: u64, moves: &mut Moves) -> Option<u64> {

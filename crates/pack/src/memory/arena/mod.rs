@@ -51,6 +51,7 @@ mod huge;
 mod lock;
 #[cfg(test)]
 mod machine_tests;
+mod passing;
 mod stripe;
 mod stripes;
 
@@ -68,8 +69,9 @@ use stripes::{STRIPE, own_stripe};
 pub(crate) const SERVED_MIN: usize = 128;
 const SERVED_MAX: usize = extent::EXTENT / 4;
 
-/// Whoever wants a small block from a stripe, so that it can move, asks for this alignment.
-pub const SMALL_ALIGN: usize = stripe::ALIGN;
+/// Whoever wants a small block from a stripe, so that it can move, asks for this alignment, since hardly
+/// anybody else does, and gets one of 16. So do the allocators of C, whatever one asks for, but not Miri's.
+pub const SMALL_ALIGN: usize = if cfg!(miri) { stripe::ALIGN } else { 2 };
 
 /// The bytes that a request of `size` really gets from a stripe: asking for this much costs no more.
 pub const fn usable_bytes(size: usize) -> usize {
@@ -87,7 +89,7 @@ pub(crate) const fn cost(layout: Layout) -> usize {
     match tier(layout) {
         Tier::Stripe => footprint_bytes(layout.size()),
         Tier::Mapping => layout.size().next_multiple_of(extent::PAGE),
-        Tier::General => stripe::block_bytes(layout.size()),
+        Tier::General | Tier::Passing => stripe::block_bytes(layout.size()),
     }
 }
 
@@ -153,14 +155,17 @@ pub struct Arena<A>(pub A);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tier {
     General,
+    /// See `passing.rs`.
+    Passing,
     Stripe,
     Mapping,
 }
 
 const fn tier(layout: Layout) -> Tier {
     match layout.size() {
-        SERVED_MIN..=SERVED_MAX if layout.align() <= stripe::ALIGN => Tier::Stripe,
         ..SERVED_MIN if layout.align() == SMALL_ALIGN => Tier::Stripe,
+        ..=passing::SIZE_MAX if layout.align() == passing::ALIGN => Tier::Passing,
+        SERVED_MIN..=SERVED_MAX if layout.align() <= stripe::ALIGN => Tier::Stripe,
         size if size > SERVED_MAX && layout.align() <= extent::PAGE => Tier::Mapping,
         _ => Tier::General,
     }
@@ -174,6 +179,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match tier(layout) {
             Tier::Stripe => serve(layout.size()),
+            Tier::Passing => passing::alloc(layout.size()),
             Tier::Mapping => extent::map_pages(layout.size()),
             // SAFETY: the caller's promise is passed on.
             Tier::General => unsafe { self.0.alloc(layout) },
@@ -182,8 +188,9 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match tier(layout) {
-            Tier::Stripe => {
-                let block = serve(layout.size());
+            Tier::Stripe | Tier::Passing => {
+                // SAFETY: the caller's promise is passed on.
+                let block = unsafe { self.alloc(layout) };
                 if !block.is_null() {
                     // SAFETY: the block is ours and at least this long.
                     unsafe { block.write_bytes(0, layout.size()) };
@@ -202,6 +209,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
         unsafe {
             match tier(layout) {
                 Tier::Stripe => stripe::owner(block).free(block),
+                Tier::Passing => passing::free(block, layout.size()),
                 Tier::Mapping => extent::unmap_pages(block, layout.size()),
                 Tier::General => self.0.dealloc(block, layout),
             }
@@ -214,6 +222,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
         match (tier(layout), tier(wanted)) {
             // SAFETY: the block came from a stripe.
             (Tier::Stripe, Tier::Stripe) if unsafe { stripe::owner(block).resize(block, size) } => block,
+            (Tier::Passing, Tier::Passing) if passing::is_same(layout.size(), size) => block,
             // SAFETY: the block is a mapping of the layout's size.
             (Tier::Mapping, Tier::Mapping) => unsafe { extent::remap_pages(block, layout.size(), size) },
             // SAFETY: the caller's promise is passed on.

@@ -12,7 +12,7 @@
 //! by itself. What a request would leave to be written piece by piece is written at once, because the next
 //! reply stands behind it. A reply that outgrows what its client may be owed stops growing, and the requests
 //! go on: their effects do not depend on who reads.
-use super::{Executor, Request};
+use super::{Executor, QueueAttempt, Request};
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::error;
 use crate::core::modes::Modes;
@@ -97,6 +97,10 @@ impl<'s> Executor<'s> {
             true => Err(error::transaction_broken()),
             false => self.run_as_one(session, &queue, reply),
         };
+        if self.queue_attempt == QueueAttempt::GivenUp {
+            session.put_queue_back(queue);
+            return Ok(());
+        }
         session.record.forget_queue(self.counters);
         session.unwatch(self.server);
         self.queue_room.keep(queue);
@@ -271,6 +275,9 @@ impl<'s> Executor<'s> {
             return answer_null(session, reply);
         }
         begin(session, queue, reply);
+        if self.queue_attempt != QueueAttempt::None {
+            return self.attempt_queue(session, queue, reply);
+        }
         self.recorder.open();
         for Queued { row, hash, args } in queue.iter() {
             let row = self.server.registry.row(row);
@@ -321,7 +328,7 @@ impl Executor<'_> {
     /// The rules of the user may have changed since a request was queued, by another client or by what ran
     /// before it.
     #[inline(always)]
-    fn still_permits(&self, session: &Session, row: &Row, args: &Args<'_>) -> Done {
+    pub(super) fn still_permits(&self, session: &Session, row: &Row, args: &Args<'_>) -> Done {
         match session.modes.has(Modes::RESTRICTED) {
             true => self.look_at_rules(session, row, args),
             false => Ok(()),

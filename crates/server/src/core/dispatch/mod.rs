@@ -70,7 +70,7 @@ use record::Says;
 use remember::Reader;
 use resp::{Args, Reply};
 pub(crate) use script::WroteAll;
-use script::attempt::Attempt;
+use script::attempt::{Attempt, QueueAttempt};
 use script::interpreter::Interpreter;
 pub(crate) use script::interpreter::sha_of_hex;
 use std::cell::Cell;
@@ -197,6 +197,7 @@ pub(crate) struct Executor<'s> {
     runs_scripts: bool,
     /// Scripts that take long are ended.
     bounds_scripts: bool,
+    queue_attempt: QueueAttempt,
     interpreter: Option<Box<Interpreter>>,
     functions: Option<Box<FunctionInterpreter>>,
     /// While a script runs: the wall clock in microseconds, once it was read.
@@ -262,6 +263,7 @@ impl<'s> Executor<'s> {
             keeps_sessions: false,
             runs_scripts: false,
             bounds_scripts: false,
+            queue_attempt: QueueAttempt::None,
             interpreter: None,
             functions: None,
             stopped_us: None,

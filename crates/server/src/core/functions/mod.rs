@@ -27,9 +27,6 @@ use script::{Kind, Machine, Registered, Settings, library_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// After a call the collector goes one step on if there is more than this.
-const COLLECT_BYTES_MIN: usize = 1 << 20;
-
 /// So many compiled libraries may be there that have gone, before these are looked for.
 const FORGOTTEN_MAX: usize = 16;
 
@@ -179,9 +176,7 @@ impl FunctionInterpreter {
 
     /// Between two calls: collects some of what they have left.
     pub(crate) fn collect(&self) {
-        if self.machine.used_bytes() > COLLECT_BYTES_MIN {
-            self.machine.collect();
-        }
+        self.machine.tidy();
     }
 
     /// The same, for the interpreter that runs functions. Libraries may have gone elsewhere.

@@ -8,6 +8,7 @@ pub(crate) mod pidfile;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 pub(crate) use oom_score::adjust as adjust_oom_score;
+use std::time::Duration;
 
 /// Resident bytes of this process.
 pub(crate) fn resident_bytes() -> u64 {
@@ -55,6 +56,12 @@ pub(crate) fn processor_us() -> u64 {
     let micros = |time: TimeVal| time.num_microseconds().max(0) as u64;
     getrusage(UsageWho::RUSAGE_SELF)
         .map_or(0, |usage| micros(usage.system_time()) + micros(usage.user_time()))
+}
+
+/// Processor time that the calling thread has used. A system call.
+pub(crate) fn thread_time() -> Duration {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map_or(Duration::ZERO, Duration::from)
 }
 
 /// Seconds in the kernel and outside it, as INFO prints them.

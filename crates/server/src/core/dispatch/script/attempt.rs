@@ -16,6 +16,7 @@ use crate::core::call::ServerRun;
 use crate::core::dispatch::Executor;
 use crate::core::dispatch::exec::Left;
 use crate::core::registry::{Row, Run};
+use crate::state::system::thread_time;
 use base::hash::Hash;
 use command::{DataRun, Flags, Scope};
 use net::Tick;
@@ -23,19 +24,25 @@ use resp::Args;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 use store::{Event, Garbage, Held, Kept, Key, ShardStats, Told, TooLong, View};
 
 /// What is kept takes no more than this, by far: one that writes to more is not attempted.
 const KEPT_BYTES_MAX: usize = 1 << 30;
-/// How long a worker attempts a script.
+/// How long a worker attempts a script: about so much of its thread's processor time.
 pub(super) const PATIENCE_NS: u64 = 1_000_000;
+/// By the clock it is half of that before the thread's time is looked at, which is a system call; from there
+/// on it has the other half of that time. What the thread waits for the processor is no reason to run all of
+/// it again.
+const HALF_NS: u64 = PATIENCE_NS / 2;
 
 /// See the file's opener. Its memory is used again for the next.
 #[derive(Default)]
 pub(in crate::core::dispatch) struct Attempt {
-    /// When it began, and when it is given up.
     began: Option<Tick>,
-    patience_ticks: u64,
+    /// [`HALF_NS`], and what the thread had used when they were over first.
+    half_ticks: u64,
+    used: Option<Duration>,
     kept: RefCell<KeptKeys>,
     /// What the shards had counted that it has looked into.
     counts: Vec<(usize, ShardStats)>,
@@ -106,6 +113,17 @@ pub(super) enum Fate {
     Rejected,
 }
 
+/// What becomes of the queue of scripts that EXEC runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::core::dispatch) enum QueueAttempt {
+    /// It is run for good, or there is none.
+    #[default]
+    None,
+    Runs,
+    /// It is to be run elsewhere. What it has done is taken back, or about to be.
+    GivenUp,
+}
+
 /// What is done when the script has ended.
 #[derive(Default)]
 struct Deferred {
@@ -149,8 +167,17 @@ impl Attempt {
     }
 
     /// Whether it has taken too long.
-    pub(super) fn is_over(&self, now: Tick) -> bool {
-        self.began.is_some_and(|began| now.since(began) >= self.patience_ticks)
+    pub(super) fn is_over(&mut self, now: Tick) -> bool {
+        let is_half_over = self.began.is_some_and(|began| now.since(began) >= self.half_ticks);
+        is_half_over && self.has_used_its_time(now)
+    }
+
+    #[cold]
+    fn has_used_its_time(&mut self, now: Tick) -> bool {
+        let used = thread_time();
+        let before = *self.used.get_or_insert(used);
+        self.began = Some(now);
+        used.saturating_sub(before) >= Duration::from_nanos(HALF_NS)
     }
 }
 
@@ -174,7 +201,8 @@ impl<'s> Executor<'s> {
     /// What is done from here on may be taken back. These shards are locked already.
     pub(super) fn begin_attempt(&mut self, held: &Held<'_>) {
         let mut attempt = self.attempt_room.take().unwrap_or_default();
-        (attempt.began, attempt.patience_ticks) = (Some(self.meter.read()), self.meter.ticks(PATIENCE_NS));
+        (attempt.began, attempt.used) = (Some(self.meter.read()), None);
+        attempt.half_ticks = self.meter.ticks(HALF_NS);
         attempt.mark = self.recorder.mark();
         attempt.note_counts(held);
         self.attempt = Some(attempt);

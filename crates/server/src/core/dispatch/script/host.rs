@@ -283,7 +283,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
     /// Whether the script may go on, as of this time.
     fn look_around(&mut self, now: Tick) -> Result<(), Stop> {
         let server = self.executor.server;
-        if let Some(attempt) = &self.executor.attempt {
+        if let Some(attempt) = &mut self.executor.attempt {
             return match self.given_up {
                 Some(end) => Err(self.give_up(end)),
                 None if attempt.is_over(now) => Err(self.give_up(End::GivenUp)),

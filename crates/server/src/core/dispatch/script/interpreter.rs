@@ -17,8 +17,6 @@ use std::sync::Arc;
 const FORGOTTEN_MAX: usize = 64;
 /// A script that is given up again and again is attempted every 2^10 calls.
 const FAILURES_MAX: u32 = 10;
-/// After a script the collector goes one step on if there is more than this.
-const COLLECT_BYTES_MIN: usize = 1 << 20;
 
 /// See the file's opener.
 pub(crate) struct Interpreter {
@@ -128,13 +126,6 @@ impl Interpreter {
     fn forget_some(&mut self, cache: &Cache) {
         if self.compiled.len() > cache.size().0 + FORGOTTEN_MAX {
             self.compiled.retain(|_, known| !known.text.is_gone());
-        }
-    }
-
-    /// Between two scripts: collects some of what they have left.
-    pub(super) fn tidy(&self) {
-        if self.machine.used_bytes() > COLLECT_BYTES_MIN {
-            self.machine.collect();
         }
     }
 }

@@ -25,6 +25,7 @@ pub(super) mod attempt;
 mod functions;
 mod host;
 pub(super) mod interpreter;
+mod queue;
 
 use super::exec::Left;
 use super::{Executor, Request};
@@ -38,6 +39,7 @@ use crate::core::session::{After, Session};
 use crate::core::waiters::Ready;
 use crate::state::persistence::{NOTHING, UNSAVED, UNWRITTEN};
 use crate::state::scripts::{Kind, Origin};
+use attempt::QueueAttempt;
 use command::{Done, Error, Flags};
 use host::{End, Reach, ScriptHost, Start};
 use interpreter::{Interpreter, Known};
@@ -58,12 +60,12 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         if !self.runs_scripts && !self.may_attempt(&args) {
-            self.lend_for_scripts(session);
+            self.give_script_up(session);
             return Ok(());
         }
         let mut interpreter = self.take_interpreter();
         let done = self.run_with(&mut interpreter, session, (row, what), (args, reply));
-        interpreter.tidy();
+        interpreter.machine.tidy();
         self.counters.interpreter_bytes.store(interpreter.machine.used_bytes() as u64, Relaxed);
         self.interpreter = Some(interpreter);
         done
@@ -81,6 +83,9 @@ impl<'s> Executor<'s> {
     /// that runs here; its scripts are ended if they take long, because nobody could.
     pub(super) fn exec_with_scripts(&mut self, session: &mut Session, reply: &mut Reply) -> Done {
         if !session.has_queued(Flags::SUBSCRIBES) {
+            if self.may_attempt_queue(session) {
+                return self.attempt_exec(session, reply);
+            }
             self.lend_for_scripts(session);
             return Ok(());
         }
@@ -156,7 +161,7 @@ impl<'s> Executor<'s> {
             false => interpreter.load(cache, args.at(1), Origin::Eval)?,
         };
         if !self.runs_scripts && !known.is_worth_an_attempt() {
-            self.lend_for_scripts(session);
+            self.give_script_up(session);
             return Ok(());
         }
         self.run_script((&interpreter.machine, &known), session, (row, access), (args, keys), reply)
@@ -179,12 +184,14 @@ impl<'s> Executor<'s> {
         }
         let reply_start = reply.out.len();
         let mut end = End::Undeclared;
-        if known.keeps_to_its_keys() {
+        if known.keeps_to_its_keys() && !self.is_alone {
             let call = (row, access, Reach::Keys);
             end = self.start_script(script, session, call, (args, keys), reply)?;
         }
         if end == End::Undeclared {
-            known.note_reach(self.server.restless.is_on());
+            if !self.is_alone {
+                known.note_reach(self.server.restless.is_on());
+            }
             reply.cut(reply_start);
             let call = (row, access, Reach::Everything);
             end =
@@ -193,7 +200,7 @@ impl<'s> Executor<'s> {
         known.note_attempt(!end.is_undone());
         if end.is_undone() {
             reply.cut(reply_start);
-            self.lend_for_scripts(session);
+            self.give_script_up(session);
         }
         Ok(())
     }
@@ -215,7 +222,9 @@ impl<'s> Executor<'s> {
         let declared = if reach == Reach::Keys { keys.len() } else { 0 };
         let declared = args.iter_from(FIRST_KEY).take(declared);
         let held = keyspace.hold_shards_of(declared.map(|name| keyspace.hash(name)));
-        if !self.runs_scripts {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.note_counts(&held);
+        } else if !self.runs_scripts {
             self.begin_attempt(&held);
         }
         let call = (row, &args, start, reach);
@@ -295,9 +304,12 @@ impl<'s> Executor<'s> {
         let mut host = ScriptHost::new(self, session, args, start, (reach, held));
         let outcome = run(&mut host, reply);
         let (end, mut held, mut left) = host.end();
-        match end.is_undone() {
-            true => self.undo_attempt(&mut held),
-            false => self.commit_attempt(&mut left),
+        // The attempt of a queue goes on.
+        if self.queue_attempt == QueueAttempt::None {
+            match end.is_undone() {
+                true => self.undo_attempt(&mut held),
+                false => self.commit_attempt(&mut left),
+            }
         }
         if outcome == Outcome::Stopped && self.server.is_stopping() {
             // The server ends without it: what it has done is half of something.
@@ -317,6 +329,10 @@ impl<'s> Executor<'s> {
         self.let_go_of_script(held, left);
         if end.is_undone() {
             return end;
+        }
+        if self.queue_attempt != QueueAttempt::None && (end == End::Failed || outcome != Outcome::Done) {
+            // It is counted where it is run for good.
+            return End::GivenUp;
         }
         if end == End::Failed || outcome != Outcome::Done {
             self.counters.commands[row.number].failed.add(1);
