@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How the disk behaves.
@@ -72,6 +72,8 @@ pub trait DiskWatch: Send + Sync {
 pub(crate) struct Disk {
     fault: AtomicU8,
     watch: OnceLock<Arc<dyn DiskWatch>>,
+    /// Unfinished files that could not be removed.
+    left: Mutex<Vec<PathBuf>>,
 }
 
 impl Disk {
@@ -161,6 +163,16 @@ impl Disk {
     /// Waits until the disk knows the names in a folder.
     pub(crate) fn sync_folder(&self, path: &Path) -> io::Result<()> {
         self.act(DiskAct::SyncFolder(path), || File::open(path)?.sync_all())
+    }
+
+    /// An unfinished file could not be removed.
+    pub(crate) fn note_left(&self, path: PathBuf) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    }
+
+    /// All of those, for whoever tries again.
+    pub(crate) fn take_left(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Before something is appended.

@@ -9,7 +9,7 @@ use crate::state::disk::{Disk, DiskFile};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -25,6 +25,8 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 impl NewFile {
     /// Makes one in this folder. Redis names such files alike, `temp-` and the process's number.
     pub(super) fn create(disk: &Arc<Disk>, folder: &Path) -> io::Result<NewFile> {
+        // A disk that has failed may work again.
+        disk.take_left().into_iter().for_each(|path| clear_up(disk, path));
         loop {
             let number = COUNT.fetch_add(1, Relaxed);
             let path = folder.join(format!("temp-{}-{number}.rdb", std::process::id()));
@@ -63,8 +65,18 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.is_in_place {
-            let _ = self.file.disk().remove(self.file.path());
+            // It would be in its own way.
+            let _ = self.file.file().unlock();
+            clear_up(self.file.disk(), self.file.path().into());
         }
+    }
+}
+
+/// Removes an unfinished file, now or when the next one is made.
+fn clear_up(disk: &Disk, path: PathBuf) {
+    match remove_if_left(disk, &path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => disk.note_left(path),
+        _ => {}
     }
 }
 

@@ -157,11 +157,13 @@ pub(super) fn open_increment(disk: &Arc<Disk>, folder: &Path, part: &Part) -> io
     disk.open(folder.join(os(&part.name)))
 }
 
-/// Removes files that are not listed any more. What cannot be removed stays, and does no harm.
-pub(super) fn remove(disk: &Disk, folder: &Path, parts: &[Part]) {
-    for part in parts {
-        let _ = disk.remove(&folder.join(os(&part.name)));
-    }
+/// Removes files that do not count any more. Returns those that cannot be removed, which do no harm.
+pub(super) fn remove(disk: &Disk, folder: &Path, parts: &[Part]) -> Vec<Part> {
+    let is_left = |part: &&Part| {
+        let removed = disk.remove(&folder.join(os(&part.name)));
+        removed.is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+    };
+    parts.iter().filter(is_left).cloned().collect()
 }
 
 /// How long a listed file is. An error is for the log.

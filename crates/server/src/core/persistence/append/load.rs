@@ -103,8 +103,8 @@ fn go_on_with(
     (folder, config): (&Path, &Config),
     manifest: Manifest,
 ) -> io::Result<(Manifest, DiskFile)> {
-    let mut next = Manifest { history: Vec::new(), ..manifest.clone() };
-    remove(disk, folder, &manifest.history);
+    let left = remove(disk, folder, &manifest.history);
+    let mut next = Manifest { history: left, ..manifest.clone() };
     let file = match manifest.increments.last() {
         Some(last) => open_increment(disk, folder, last)?,
         None => {

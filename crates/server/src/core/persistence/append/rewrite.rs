@@ -172,7 +172,7 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
             let why = why.or_else(|| append.has_failed().then(|| append.failure()));
             if is_begun {
                 leave(server);
-                remove(&server.persistence.disk, &folder, increment.as_slice());
+                drop(remove(&server.persistence.disk, &folder, increment.as_slice()));
             }
             return Err(why);
         }
@@ -246,13 +246,14 @@ fn finish(
     // What attempts before this one have left is not in the list that the disk has now.
     let mut tried = std::mem::take(&mut lock(&server.append.files).tried);
     tried.retain(|part| !kept(part) && !history.contains(part));
-    remove(&server.persistence.disk, &folder, &[history, tried].concat());
+    let left = remove(&server.persistence.disk, &folder, &[history, tried].concat());
     let append = &server.append;
     append.base_bytes.store(bytes, Relaxed);
     append.former_bytes.store(0, Relaxed);
     append.bytes_at_begin.store(append.bytes(), Relaxed);
-    // These files are gone. If they cannot be taken off the list now, the next list leaves them out.
-    if list(server, config, manifest).is_err() {
+    // What cannot be removed now stays on the list, so the next start or rewrite tries again. If what is gone
+    // cannot be taken off the list, the next list leaves it out.
+    if list(server, config, Manifest { history: left, ..manifest }).is_err() {
         server.log.warning("The AOF manifest still lists files that were removed");
     }
     Ok(())
