@@ -2,12 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
 /// A folder of a test's own, gone when the test ends, and the server in it.
 pub(crate) struct Home {
     pub(crate) path: PathBuf,
+    /// The user as whom the server runs, if it is not that of the tests.
+    pub(crate) user: Option<u32>,
     child: Option<Child>,
 }
 
@@ -15,12 +18,15 @@ impl Home {
     pub(crate) fn new(name: &str) -> Home {
         let path = std::env::temp_dir().join(format!("sardine-snap-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        Home { path, child: None }
+        Home { path, user: None, child: None }
     }
 
     pub(crate) fn launch(&mut self, options: &[&str]) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sardine"));
         command.env_remove("NOTIFY_SOCKET").env_remove("UPSTART_JOB").current_dir(&self.path);
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         command.args(["--port", "0", "--worker-threads", "3", "--unixsocket", "s", "--logfile", "log"]);
         self.child = Some(command.args(["--enable-debug-command", "local"]).args(options).spawn().unwrap());
     }

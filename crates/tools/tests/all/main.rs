@@ -13,3 +13,4 @@ mod output;
 mod process;
 mod queues;
 mod snapshots;
+mod strange_files;

@@ -117,7 +117,8 @@ fn next_part(files: &Files, last: u64, name: impl Fn(u64) -> Vec<u8>) -> Part {
 pub(super) fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
     let fatal = |why: &dyn std::fmt::Display| format!("Fatal error: cannot read {}: {why}", path.display());
     let about = match std::fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // A link that leads nowhere was meant to lead to a list, on a disk that is not there now for instance.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => return Ok(None),
         Err(error) => return Err(fatal(&reason(&error))),
         Ok(about) => about,
     };
@@ -126,6 +127,52 @@ pub(super) fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
     }
     let text = std::fs::read(path).map_err(|error| fatal(&reason(&error)))?;
     Manifest::parse(&text).map(Some).map_err(|error| fatal(&format!("line {}: {}", error.line, error.what)))
+}
+
+/// Where there is no manifest files that one may have listed get other names, before new ones take theirs:
+/// somebody may have lost the list, or copied it not yet. Returns the new names. `known` are left of failures.
+pub(super) fn set_aside(
+    disk: &Disk,
+    (folder, config): (&Path, &Config),
+    known: &[Part],
+) -> io::Result<Vec<PathBuf>> {
+    let mut renamed = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        let is_known = known.iter().any(|part| part.name == name);
+        // A server that was killed before it had written its first list has left an empty file.
+        let is_empty = std::fs::symlink_metadata(&path)?.len() == 0;
+        if is_known || is_empty || !is_of_part(name, config) {
+            continue;
+        }
+        let other =
+            |number: u64| path.with_file_name(os(&[name, format!(".unlisted-{number}").as_bytes()].concat()));
+        let target = (1..).map(other).find(|target| std::fs::symlink_metadata(target).is_err());
+        let target = target.expect("a folder has fewer files");
+        disk.rename(&path, &target)?;
+        renamed.push(target);
+    }
+    if !renamed.is_empty() {
+        disk.sync_folder(folder)?;
+    }
+    Ok(renamed)
+}
+
+/// Whether a file has the name of a base or an increment.
+fn is_of_part(name: &[u8], config: &Config) -> bool {
+    let rest = name.strip_prefix(config.append.file_name.as_os_str().as_bytes());
+    let Some(rest) = rest.and_then(|rest| rest.strip_prefix(b".")) else { return false };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && [&b".base.rdb"[..], b".base.aof", b".incr.aof"].contains(&&rest[digits..])
+}
+
+/// What to log of that.
+pub(super) fn told_aside(paths: &[PathBuf]) -> Option<String> {
+    let names: Vec<_> = paths.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+    let text =
+        "There is no list of the append-only file's files, and some that it may have named. They are kept as";
+    (!names.is_empty()).then(|| format!("{text}: {}", names.join(", ")))
 }
 
 /// Puts this manifest in the place of the old one, and waits until the disk has it.

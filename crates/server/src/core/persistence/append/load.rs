@@ -10,7 +10,7 @@
 use super::super::load::{load_dump, open};
 use super::files::{
     claim_at, create_increment, folder, length, manifest_path, move_single, next_increment, open_increment,
-    os, read_manifest, remove, shown, single_file, take_over_single, write_manifest,
+    os, read_manifest, remove, set_aside, shown, single_file, take_over_single, told_aside, write_manifest,
 };
 use super::replay::{End, Replay, Replayed};
 use super::rewrite::{names, turn_on_at_start};
@@ -51,7 +51,12 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
             server.log.notice(&format!("DB loaded from append only file: {seconds:.3} seconds"));
             manifest
         }
-        None => Manifest::default(),
+        None => {
+            let aside = set_aside(disk, (&folder, config), &[])
+                .map_err(|error| fatal("Can't rename files that no list names", &error))?;
+            told_aside(&aside).iter().for_each(|text| server.log.warning(text));
+            Manifest::default()
+        }
     };
     let (manifest, file) = go_on_with(disk, (&folder, config), manifest)
         .map_err(|error| fatal("Can't open the append-only file", &error))?;
@@ -173,8 +178,14 @@ fn load_part(
         (_, first) = load_dump(server, config, dump, (BEFORE_ALL, false)).map_err(|why| fatal(&why))?;
         file.seek(SeekFrom::Start(first)).map_err(io_fatal)?;
     }
+    let again = file.try_clone().map_err(io_fatal)?;
     let replayed = Replay::new(server, file, first, is_alone).run(config.worker_threads);
     let replayed = replayed.map_err(|why| fatal(&why))?;
+    // What is appended from here on would stand behind something else than what was loaded.
+    let bytes_now = again.metadata().map_err(io_fatal)?.len();
+    if bytes_now != bytes {
+        return Err(fatal(&format!("it had {bytes} bytes and has {bytes_now} now: somebody changes it")));
+    }
     if replayed.end == End::Whole {
         return Ok(());
     }

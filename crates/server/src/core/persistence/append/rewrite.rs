@@ -13,7 +13,7 @@
 use super::super::save::{Content, Target, freeze, write_file};
 use super::files::{
     claim_at, create_increment, folder, is_at, manifest_path, next_base, next_increment, os, read_manifest,
-    remove, shown, write_manifest,
+    remove, set_aside, shown, told_aside, write_manifest,
 };
 use super::writer::Writer;
 use crate::core::journal;
@@ -109,14 +109,19 @@ fn claimed(server: &Server, config: &Config) -> Result<(PathBuf, Manifest), Opti
         Some(claim) if is_at(claim, &files.folder) => {}
         Some(_) => {
             server.log.warning("The folder of the append-only file was removed: it is made again");
-            let (claim, folder) = claim_at(disk, &files.folder).map_err(failed)?;
+            let (claim, folder) = claim_at(disk, &files.folder).map_err(&failed)?;
             (files.claim, files.folder) = (Some(claim), folder);
         }
         None => {
-            let (claim, folder) = claim_at(disk, &folder(config)).map_err(failed)?;
+            let (claim, folder) = claim_at(disk, &folder(config)).map_err(&failed)?;
             // Files of an earlier time are replaced, and their numbers go on.
-            let manifest = read_manifest(&manifest_path(&folder, config)).map_err(Some)?.unwrap_or_default();
-            *files = Files { folder, manifest, tried: Vec::new(), claim: Some(claim) };
+            let found = read_manifest(&manifest_path(&folder, config)).map_err(Some)?;
+            let tried = if files.folder == folder { std::mem::take(&mut files.tried) } else { Vec::new() };
+            if found.is_none() {
+                let aside = set_aside(disk, (&folder, config), &tried).map_err(&failed)?;
+                told_aside(&aside).iter().for_each(|text| server.log.warning(text));
+            }
+            *files = Files { folder, manifest: found.unwrap_or_default(), tried, claim: Some(claim) };
         }
     }
     Ok((files.folder.clone(), files.manifest.clone()))
