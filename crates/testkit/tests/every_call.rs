@@ -298,9 +298,9 @@ fn needed(folder: &Path) -> BTreeSet<String> {
     all
 }
 
-/// For each call that `act` makes, on a server of its own for each way: it fails, and `look` looks at what has
-/// come of it while the disk fails, and mends it. `act` arms the disk, and returns when all that it has begun
-/// has ended. Returns how many calls have failed.
+/// For each call that `act` makes, on a server of its own for each way: it fails, and `look` looks at what
+/// has come of it while the disk fails, and mends it. `act` arms the disk, and returns when all that it has
+/// begun has ended. Returns how many calls have failed.
 fn fail_every_call<R>(
     begin: impl Fn() -> Live,
     act: impl Fn(&mut Live, (Way, u64)) -> R,

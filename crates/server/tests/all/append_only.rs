@@ -4,6 +4,7 @@ use crate::client::{Client, config, engines, start};
 use base::random::Random;
 use server::{AppendSync, Appending, Clock, Config, Log, Running};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A folder of a test's own, gone when the test ends.
 struct Folder(PathBuf);
@@ -96,6 +97,38 @@ fn a_file_that_was_cut_anywhere_gives_its_whole_commands_and_goes_on_behind_them
         server.stop();
         let server = folder.start().unwrap();
         assert_eq!(len(&server), cut / one + 1, "cut at {cut}");
+    }
+}
+
+/// A worker may take such a field for present a moment longer than the snapshot; what it does to it then is
+/// not to make a field that has no deadline, when the file is loaded.
+#[test]
+fn a_base_has_fields_that_are_past_their_deadline_and_not_removed_yet() {
+    for begins_with_dump in [true, false] {
+        let folder = Folder::new("overdue");
+        let config = folder.config(AppendSync::Always);
+        let append = Appending { begins_with_dump, ..config.append };
+        let (clock, time) = Clock::simulated(base::Millis(1_780_000_000_000));
+        let server = server::start(Config { append, ..config }, clock, Log::silent()).unwrap();
+        let mut client = Client::connect(&server);
+        client.check("DEBUG SET-ACTIVE-EXPIRE 0", "+OK\r\n");
+        client.check("HSET h overdue 1", ":1\r\n");
+        client.check("HPEXPIRE h 10 FIELDS 1 overdue", "*1\r\n:1\r\n");
+        time.advance(Duration::from_millis(20));
+        client.check("HLEN other", ":0\r\n");
+        client.check("BGREWRITEAOF", "+Background append only file rewriting started\r\n");
+        let name = if begins_with_dump { "appendonly.aof.1.base.rdb" } else { "appendonly.aof.1.base.aof" };
+        while !folder.file(name).exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(read(&folder.file(name)).windows(7).any(|bytes| bytes == b"overdue"), "{name}");
+        server.stop();
+        let (clock, time) = Clock::simulated(base::Millis(1_780_000_000_020));
+        let server = server::start(folder.config(AppendSync::Always), clock, Log::silent()).unwrap();
+        let mut client = Client::connect(&server);
+        client.check("HGETALL h", "*0\r\n");
+        time.advance(Duration::from_millis(1));
+        client.check("DBSIZE", ":0\r\n");
     }
 }
 

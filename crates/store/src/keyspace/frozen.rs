@@ -41,6 +41,8 @@ pub struct FrozenDb {
     pub volatile_keys: u64,
     /// Its tree in each shard that has some of it.
     maps: Vec<Map<Value>>,
+    /// Fields of hashes whose deadline is not later are left out.
+    sees: Millis,
     moment: Arc<Moment>,
 }
 
@@ -90,6 +92,14 @@ impl Keyspace {
 }
 
 impl Frozen {
+    /// Shows fields of hashes that are past their deadline, as keys are: for whoever writes down what comes
+    /// behind. A worker may take a field for present for a moment still, because it reads the clock once for
+    /// each batch of requests; and what it does to that field is not to make a new one, without a deadline.
+    pub fn with_overdue_fields(mut self) -> Frozen {
+        self.dbs.iter_mut().for_each(|db| db.sees = Millis(i64::MIN));
+        self
+    }
+
     /// The databases that had keys, in order.
     pub fn into_dbs(self) -> impl Iterator<Item = FrozenDb> {
         self.dbs.into_iter()
@@ -98,13 +108,14 @@ impl Frozen {
 
 impl FrozenDb {
     fn new(number: u16, moment: &Arc<Moment>) -> FrozenDb {
-        FrozenDb { number, keys: 0, volatile_keys: 0, maps: Vec::new(), moment: Arc::clone(moment) }
+        let moment = Arc::clone(moment);
+        FrozenDb { number, keys: 0, volatile_keys: 0, maps: Vec::new(), sees: moment.now, moment }
     }
 
     /// Visits all keys until told to stop, and lets go of each shard's tree when it was visited.
     pub fn visit(self, visit: &mut dyn FnMut(FrozenEntry<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-        let FrozenDb { maps, moment, .. } = self;
-        maps.into_iter().try_for_each(|map| moment.visit_map(&map, visit))
+        let FrozenDb { maps, moment, sees, .. } = self;
+        maps.into_iter().try_for_each(|map| moment.visit_map(&map, sees, visit))
     }
 }
 
@@ -112,6 +123,7 @@ impl Moment {
     fn visit_map(
         &self,
         map: &Map<Value>,
+        sees: Millis,
         visit: &mut dyn FnMut(FrozenEntry<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let mut place = Some(0);
@@ -122,7 +134,7 @@ impl Moment {
                 let seed = self.seeds.of_elements(kind(&found));
                 visit(FrozenEntry {
                     key: found.key,
-                    value: ValueRef::new((meta, found.inline, found.outside), seed, self.now),
+                    value: ValueRef::new((meta, found.inline, found.outside), seed, sees),
                     deadline: meta.deadline(found.inline),
                     usage: self.usage(crowd.uses().get(index).copied().unwrap_or(0)),
                 })?;

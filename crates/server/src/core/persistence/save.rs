@@ -74,6 +74,7 @@ pub(super) fn freeze(server: &Server, now: Millis, is_base: bool) -> Image {
     ];
     let about = About { texts, functions: server.scripts.libraries.codes() };
     let frozen = server.keyspace.freeze(now, config.store.eviction.policy);
+    let frozen = if is_base { frozen.with_overdue_fields() } else { frozen };
     let disk = Arc::clone(&server.persistence.disk);
     Image { frozen, about, changes: server.keyspace.stats().dirty, config, disk }
 }

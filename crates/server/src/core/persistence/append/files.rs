@@ -117,7 +117,7 @@ fn next_part(files: &Files, last: u64, name: impl Fn(u64) -> Vec<u8>) -> Part {
 pub(super) fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
     let fatal = |why: &dyn std::fmt::Display| format!("Fatal error: cannot read {}: {why}", path.display());
     let about = match std::fs::metadata(path) {
-        // A link that leads nowhere was meant to lead to a list, on a disk that is not there now for instance.
+        // A link to nothing was meant to lead to a list, on a disk that is not there now for instance.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => return Ok(None),
         Err(error) => return Err(fatal(&reason(&error))),
         Ok(about) => about,
@@ -130,7 +130,8 @@ pub(super) fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
 }
 
 /// Where there is no manifest files that one may have listed get other names, before new ones take theirs:
-/// somebody may have lost the list, or copied it not yet. Returns the new names. `known` are left of failures.
+/// somebody may have lost the list, or copied it not yet. Returns the new names. `known` are left of
+/// failures.
 pub(super) fn set_aside(
     disk: &Disk,
     (folder, config): (&Path, &Config),
