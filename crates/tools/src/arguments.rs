@@ -4,7 +4,7 @@
 //! dashes, and a bare `-`, all as Redis reads them, fit no argument parser. The few words that are not
 //! settings stand alone. The tools have ordinary command lines behind their names (`sardine check FILE`),
 //! which clap reads.
-use crate::analyze::Options;
+use crate::analyze::{Options, TlsOptions};
 use crate::check::Repair;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use server::Source;
@@ -98,6 +98,11 @@ fn options(matches: &ArgMatches) -> Options {
         sample: matches.get_one("sample").copied().unwrap_or(1),
         databases: matches.get_one("databases").copied().unwrap_or(DATABASES),
         shard_bits: SHARD_BITS,
+        tls: TlsOptions {
+            authorities: matches.get_one("cacert").cloned(),
+            certificate: matches.get_one("cert").cloned(),
+            key: matches.get_one("key").cloned(),
+        },
     }
 }
 
@@ -112,6 +117,9 @@ fn analyze_command() -> Command {
         Arg::new(name).long(name).value_name(what).value_parser(value_parser!(u64).range(1..=1_000_000_000))
     };
     let databases = Arg::new("databases").long("databases").value_name("COUNT");
+    let file = |name: &'static str| {
+        Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf))
+    };
     Command::new("analyze")
         .about("Says what data consists of, and measures what it takes in Sardine by loading it.")
         .after_help(
@@ -119,7 +127,8 @@ fn analyze_command() -> Command {
              this process, which takes as much memory as it then says; --sample takes less.",
         )
         .arg(Arg::new("SOURCE").required(true).help(
-            "A dump file, an append-only file or its manifest, or redis://[user:pass@]HOST[:PORT][/DB]",
+            "A dump file, an append-only file or its manifest, or redis://[user:pass@]HOST[:PORT][/DB], rediss:// \
+             with TLS",
         ))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
         .arg(
@@ -136,6 +145,9 @@ fn analyze_command() -> Command {
                 .value_parser(value_parser!(u16).range(1..))
                 .help("How many databases the keys may be in (default 16)"),
         )
+        .arg(file("cacert").help("Who may have signed the certificate of a rediss:// server (PEM; else the system's)"))
+        .arg(file("cert").help("The certificate that is shown to it, with --key"))
+        .arg(file("key").help("The key of that"))
 }
 
 /// The tools: their first word is taken for the name of a program.

@@ -1,4 +1,6 @@
 //! A client for the live server: requests in pipelines, replies in RESP2.
+use crate::analyze::tls::{TlsOptions, secure};
+use crate::analyze::url::Url;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -7,8 +9,11 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Nothing that is asked for is nested deeper.
 const DEPTH_MAX: usize = 4;
 
+trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
 pub(crate) struct Client {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
 }
 
 /// A reply.
@@ -32,10 +37,14 @@ impl Reply {
 }
 
 impl Client {
-    pub(crate) fn connect(host: &str, port: u16) -> io::Result<Client> {
-        let stream = TcpStream::connect((host, port))?;
+    pub(crate) fn connect(url: &Url, options: &TlsOptions) -> io::Result<Client> {
+        let stream = TcpStream::connect((url.host.as_str(), url.port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
+        let stream: Box<dyn Stream> = match url.is_secure {
+            true => Box::new(secure(stream, &url.host, options).map_err(io::Error::other)?),
+            false => Box::new(stream),
+        };
         Ok(Client { stream: BufReader::new(stream) })
     }
 
@@ -46,7 +55,8 @@ impl Client {
     }
 
     pub(crate) fn send(&mut self, wire: &[u8]) -> io::Result<()> {
-        self.stream.get_mut().write_all(wire)
+        self.stream.get_mut().write_all(wire)?;
+        self.stream.get_mut().flush()
     }
 
     pub(crate) fn receive(&mut self) -> io::Result<Reply> {

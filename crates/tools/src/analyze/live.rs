@@ -34,7 +34,7 @@ struct Reader<'r> {
 /// Reads all keys, or a sample, into the report.
 pub(crate) fn read(url: &Url, options: &Options, report: &mut Report) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}:{}: {error}", url.host, url.port);
-    let client = Client::connect(&url.host, url.port).map_err(failed)?;
+    let client = Client::connect(url, &options.tls).map_err(failed)?;
     let keyspace = scratch::keyspace(options.shard_bits, options.databases);
     let (bar, now) = (ProgressBar::new(0), Clock::real().now());
     let settings = Settings::default();

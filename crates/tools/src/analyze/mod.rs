@@ -1,4 +1,4 @@
-//! `sardine analyze FILE|redis://HOST`: what data consists of, and what it would take in Sardine. The file
+//! `sardine analyze FILE|redis[s]://HOST`: what data consists of, and what it would take in Sardine. The file
 //! may be a dump file, an append-only file of one part, or the manifest of one of several.
 //!
 //! The data is loaded into a keyspace as a server would hold it, and what that allocates is counted: the
@@ -10,6 +10,7 @@ mod live;
 mod prefix;
 mod report;
 mod text;
+mod tls;
 mod url;
 
 use crate::check::{Sort, parts_of, sort_of};
@@ -22,6 +23,7 @@ use server::Clock;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use store::{Keyspace, Settings};
+pub(crate) use tls::TlsOptions;
 use url::Url;
 
 /// So much of a file is sorted at once, as when a server loads it.
@@ -40,6 +42,7 @@ pub(crate) struct Options {
     pub(crate) databases: u16,
     /// As a server has by default.
     pub(crate) shard_bits: u32,
+    pub(crate) tls: TlsOptions,
 }
 
 pub(crate) fn analyze(options: &Options) -> ExitCode {

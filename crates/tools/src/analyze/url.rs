@@ -1,7 +1,8 @@
-//! Where a live server is: `redis://[user:pass@]HOST[:PORT][/DB]`.
+//! Where a live server is: `redis://[user:pass@]HOST[:PORT][/DB]`, or `rediss://` where it speaks TLS.
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Url {
+    pub(crate) is_secure: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) user: Option<String>,
@@ -13,7 +14,12 @@ pub(crate) struct Url {
 impl Url {
     /// None for what is no such address.
     pub(crate) fn parse(text: &str) -> Option<Url> {
-        let rest = text.strip_prefix("redis://")?;
+        let (scheme, rest) = text.split_once("://")?;
+        let is_secure = match scheme {
+            "redis" => false,
+            "rediss" => true,
+            _ => return None,
+        };
         let (place, db) = rest.split_once('/').unwrap_or((rest, ""));
         let (who, place) = place.rsplit_once('@').unwrap_or(("", place));
         let (user, password) = who.split_once(':').unwrap_or(("", who));
@@ -23,6 +29,7 @@ impl Url {
         };
         let given = |word: &str| (!word.is_empty()).then(|| plain(word));
         Some(Url {
+            is_secure,
             host: host.trim_matches(['[', ']']).to_string(),
             port,
             user: given(user),
@@ -64,6 +71,7 @@ mod tests {
         assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some("me"), Some("p@ss")));
         let url = Url::parse("redis://[::1]").unwrap();
         assert_eq!((url.host.as_str(), url.port, url.db, url.user), ("::1", 6379, None, None));
-        assert_eq!(Url::parse("dump.rdb"), None);
+        assert!(!url.is_secure && Url::parse("rediss://me:x@host/0").unwrap().is_secure);
+        assert_eq!((Url::parse("dump.rdb"), Url::parse("http://host")), (None, None));
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
+use testkit::certificates::Certificates;
 use testkit::redis_server::{RedisServer, skip_without};
 use testkit::resp_client::RespClient;
 use testkit::resp_value::Value;
@@ -155,6 +156,50 @@ fn a_live_server_is_read_like_its_dump_file() {
     let part = analyze(&[&url, "--rate", "1000000", "--sample", "3"]);
     let ratio = bytes(&part) / bytes(&live);
     assert!((0.7..1.3).contains(&ratio), "{ratio}");
+}
+
+/// A server that speaks TLS alone, and asks who is there.
+fn with_tls(words: &[&str], certificates: &Certificates) -> Option<(RedisServer, String)> {
+    let [ca, cert, key] = ["ca.crt", "server.crt", "server.key"].map(|name| certificates.text(name));
+    let users = ["--user", "me", "on", ">p@ss", "~*", "+@all", "--user", "default", "off"];
+    let tls = ["--tls-ca-cert-file", &ca, "--tls-cert-file", &cert, "--tls-key-file", &key];
+    // A free port may be taken by somebody else meanwhile.
+    (0..10).find_map(|_| {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let all = [words, &tls, &users, &["--tls-port", &port]].concat();
+        Some((RedisServer::start_program(&all).ok()??, port))
+    })
+}
+
+#[test]
+fn a_server_that_speaks_tls_is_asked_by_whom_it_knows() {
+    let certificates = Certificates::new("analyze");
+    certificates.make("stranger", None);
+    for program in ["redis-server", env!("CARGO_BIN_EXE_sardine")] {
+        let Some((_server, port)) = with_tls(&[program], &certificates) else {
+            skip_without("redis-server with TLS");
+            continue;
+        };
+        let [ca, cert, key, stranger] =
+            ["ca.crt", "client.crt", "client.key", "stranger.crt"].map(|name| certificates.text(name));
+        let url = |user: &str| format!("rediss://{user}@localhost:{port}");
+        let known = ["--cacert", &ca, "--cert", &cert, "--key", &key];
+        let report = analyze(&[&[url("me:p%40ss").as_str()], &known[..]].concat());
+        assert_eq!(report["keys"], 0, "{program}");
+        for (user, words, why) in [
+            ("me:wrong", &known[..], "WRONGPASS"),
+            ("me:p%40ss", &known[..2], ""),
+            ("me:p%40ss", &["--cacert", &stranger, "--cert", &cert, "--key", &key][..], "certificate"),
+            ("me:p%40ss", &[&known[..2], &known[2..4]].concat()[..], "go together"),
+            ("me:p%40ss", &["--cacert", &key][..], "no certificate"),
+        ] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_sardine"));
+            let output = command.arg("analyze").arg(url(user)).args(words).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.code() == Some(1) && text.contains(why), "{program}, {words:?}: {text}");
+            assert!(!text.contains("p@ss") && !text.contains("p%40ss"), "no password is shown: {text}");
+        }
+    }
 }
 
 #[test]
