@@ -99,21 +99,32 @@ fn marks_from(actual: &mut RespClient, known: usize) -> io::Result<Vec<(usize, u
 /// Keys that pass have to be gone a moment later.
 fn wait_for_passing(actual: &mut RespClient) -> Result<(), String> {
     for db in (0..CLIENTS).flat_map(|client| [client, client + BESIDE]) {
-        let exists: Vec<&str> = ["EXISTS"].into_iter().chain(PASSING).collect();
-        let mut is_gone = || -> io::Result<bool> {
-            actual.call(&["SELECT", &db.to_string()])?;
-            Ok(actual.call(&exists)?.text() == Some(b"0"))
-        };
-        let mut looks = 0;
-        while !is_gone().map_err(|error| format!("looking: {error}"))? {
-            looks += 1;
-            if looks > LOOKS_MAX {
-                return Err(format!("keys of database {db} that should pass do not"));
-            }
-            sleep(Duration::from_millis(1));
-        }
+        wait_for_passing_in(db, actual).map_err(|error| format!("looking: {error}"))??;
     }
     Ok(())
+}
+
+fn wait_for_passing_in(db: usize, actual: &mut RespClient) -> io::Result<Result<(), String>> {
+    let exists: Vec<&str> = ["EXISTS"].into_iter().chain(PASSING).collect();
+    for _ in 0..LOOKS_MAX {
+        actual.call(&["SELECT", &db.to_string()])?;
+        match actual.call(&exists)? {
+            Value::Line(b':', count) if count == b"0" => return Ok(Ok(())),
+            Value::Line(b':', _) => sleep(Duration::from_millis(1)),
+            other => return Err(io::Error::other(format!("EXISTS gives {}", other.lines().join(" ")))),
+        }
+    }
+    let mut all = Vec::new();
+    for line in ["TIME", "PEXPIRETIME gone0", "PEXPIRETIME gone1", "HGETALL hgone"].into_iter().chain([
+        "HPEXPIRETIME hgone FIELDS 1 f",
+        "DEBUG OBJECT hgone",
+        "INFO keyspace",
+        "INFO stats",
+    ]) {
+        let told = actual.call(&line.split(' ').collect::<Vec<_>>())?;
+        all.push(format!("{line}: {}", told.lines().join(" ")));
+    }
+    Ok(Err(format!("keys of database {db} that should pass do not:\n{}", all.join("\n"))))
 }
 
 fn sum_of_accounts(actual: &mut RespClient) -> io::Result<i64> {
