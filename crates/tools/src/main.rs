@@ -11,6 +11,7 @@ mod dump_file;
 mod replay;
 mod scratch;
 mod tally;
+mod told;
 
 use arguments::{Document, Task};
 use server::{Clock, Config, Log, PidFile, Signals, Source, Supervisor};
@@ -26,8 +27,8 @@ fn main() -> ExitCode {
         Task::Dump(document) => print(&text_of(document)),
         Task::Refuse(text) => fail(&text),
         Task::Check(source) => check(&source),
-        Task::Analyze(options) => analyze::analyze(&options),
-        Task::CheckFile(path, repair) => check::check(&path, repair),
+        Task::Analyze(options) => told::ended(analyze::analyze(&options)),
+        Task::CheckFile(path, repair) => told::ended(check::check(&path, repair)),
         Task::Serve(source) => serve(&source),
     }
 }

@@ -17,6 +17,7 @@ use crate::check::{Sort, parts_of, sort_of};
 use crate::dump_file::{DumpFile, Facts, Round};
 use crate::replay::{BEFORE_ALL, Replay};
 use crate::scratch;
+use crate::told::{say, tell};
 use base::Millis;
 use report::{AtSource, Report};
 use server::Clock;
@@ -62,8 +63,8 @@ pub(crate) fn analyze(options: &Options) -> ExitCode {
     }
     let written = options.html.as_ref().map(|path| std::fs::write(path, json::page(&report)));
     match options.json {
-        true => println!("{}", json::of(&report)),
-        false => print!("{}", text::of(&report)),
+        true => say!("{}", json::of(&report)),
+        false => tell(format_args!("{}", text::of(&report))),
     }
     match written {
         Some(Err(error)) => {

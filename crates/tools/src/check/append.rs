@@ -1,6 +1,7 @@
 //! `sardine check` of an append-only file: its manifest, or one of its files. Commands are read, not run:
 //! their words are counted, and an end that a crash has cut off is found, which `--fix` removes.
 use super::check_dump;
+use crate::told::{say, tell};
 use disk::aof::commands::{CommandError, CommandReader, Entry};
 use disk::aof::manifest::Manifest;
 use std::ffi::OsStr;
@@ -58,11 +59,11 @@ pub(super) fn check_manifest(path: &Path, repair: Repair) -> ExitCode {
     let parts = match parts_of(path) {
         Ok(parts) => parts,
         Err(why) => {
-            println!("{}: the manifest is BROKEN: {why}", path.display());
+            say!("{}: the manifest is BROKEN: {why}", path.display());
             return ExitCode::FAILURE;
         }
     };
-    println!("{}: {} files", path.display(), parts.len());
+    say!("{}: {} files", path.display(), parts.len());
     for (index, part) in parts.iter().enumerate() {
         // As when it is loaded: behind it there may be files to which nothing was written yet.
         let is_last =
@@ -70,12 +71,12 @@ pub(super) fn check_manifest(path: &Path, repair: Repair) -> ExitCode {
         let repair = if is_last { repair } else { Repair::default() };
         if check_part(part, repair) == ExitCode::FAILURE {
             if !is_last {
-                println!("Only the end of the last file can be mended.");
+                say!("Only the end of the last file can be mended.");
             }
             return ExitCode::FAILURE;
         }
     }
-    println!("The append-only file is good.");
+    say!("The append-only file is good.");
     ExitCode::SUCCESS
 }
 
@@ -85,7 +86,7 @@ fn check_part(path: &Path, repair: Repair) -> ExitCode {
         Ok(Sort::Dump) => check_dump(path, repair),
         Ok(_) => check_commands(path, 0, repair),
         Err(error) => {
-            println!("{}: {error}", path.display());
+            say!("{}: {error}", path.display());
             ExitCode::FAILURE
         }
     }
@@ -110,37 +111,37 @@ pub(super) fn check_commands(path: &Path, from: u64, repair: Repair) -> ExitCode
     let (scan, len) = match scanned {
         Ok(scanned) => scanned,
         Err(error) => {
-            println!("{shown}: cannot be read: {error}");
+            say!("{shown}: cannot be read: {error}");
             return ExitCode::FAILURE;
         }
     };
-    println!("{shown}: {} commands, {len} bytes", scan.commands);
+    say!("{shown}: {} commands, {len} bytes", scan.commands);
     let Some(why) = scan.why else {
-        println!("The file is good.");
+        say!("The file is good.");
         return ExitCode::SUCCESS;
     };
     let good_bytes = scan.good_bytes;
     match scan.is_late {
-        true => println!("{why}: from byte {good_bytes} on."),
-        false => println!("The file is BROKEN: {why}. It is good up to byte {good_bytes}."),
+        true => say!("{why}: from byte {good_bytes} on."),
+        false => say!("The file is BROKEN: {why}. It is good up to byte {good_bytes}."),
     }
     if !repair.fixes && !scan.is_late {
-        println!("`sardine check --fix` cuts it there.");
+        say!("`sardine check --fix` cuts it there.");
         return ExitCode::FAILURE;
     }
     match agrees(path, len, good_bytes)
         .and_then(|agrees| if agrees { cut(path, good_bytes) } else { Ok(false) })
     {
         Ok(true) => {
-            println!("Cut to {good_bytes} bytes.");
+            say!("Cut to {good_bytes} bytes.");
             ExitCode::SUCCESS
         }
         Ok(false) => {
-            println!("Nothing was changed.");
+            say!("Nothing was changed.");
             ExitCode::FAILURE
         }
         Err(error) => {
-            println!("{shown}: cannot be cut: {error}");
+            say!("{shown}: cannot be cut: {error}");
             ExitCode::FAILURE
         }
     }
@@ -181,8 +182,8 @@ fn scan(path: &Path, from: u64, until_s: Option<i64>) -> io::Result<Scan> {
 /// Asks whether a file is to be cut.
 fn agrees(path: &Path, len: u64, good_bytes: u64) -> io::Result<bool> {
     let lost = len - good_bytes;
-    println!("This will shrink {} from {len} bytes, by {lost}, to {good_bytes}.", path.display());
-    print!("Continue? [y/N]: ");
+    say!("This will shrink {} from {len} bytes, by {lost}, to {good_bytes}.", path.display());
+    tell(format_args!("Continue? [y/N]: "));
     io::stdout().flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;

@@ -10,6 +10,7 @@ pub(crate) use append::{Repair, Sort, parts_of, sort_of};
 use crate::dump_file::{DumpFile, Round};
 use crate::scratch;
 use crate::tally::Tally;
+use crate::told::{say, tell};
 use base::Millis;
 use server::Clock;
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ pub(crate) fn check(path: &Path, repair: Repair) -> ExitCode {
         Ok(Sort::Commands) => append::check_commands(path, 0, repair),
         Ok(Sort::Dump) => check_dump(path, repair),
         Err(error) => {
-            println!("{}: {error}", path.display());
+            say!("{}: {error}", path.display());
             ExitCode::FAILURE
         }
     }
@@ -48,21 +49,21 @@ fn check_dump(path: &Path, repair: Repair) -> ExitCode {
     let mut file = match DumpFile::open(path) {
         Ok(file) => file,
         Err(why) => {
-            println!("{shown}: {why}");
+            say!("{shown}: {why}");
             return ExitCode::FAILURE;
         }
     };
     let mut contents = Contents::default();
     let failed = contents.read(&mut file);
-    print!("{}{contents}", Header(&file, path));
+    tell(format_args!("{}{contents}", Header(&file, path)));
     match failed {
         None => {
             let (at, len) = (file.at(), std::fs::metadata(path).map_or(0, |about| about.len()));
-            println!("The file is good: {at} bytes, {}.", checksum(path, file.facts.version));
+            say!("The file is good: {at} bytes, {}.", checksum(path, file.facts.version));
             if at < len { append::check_commands(path, at, repair) } else { ExitCode::SUCCESS }
         }
         Some(why) => {
-            println!("The file is BROKEN: {why}. It was read up to byte {}.", file.at());
+            say!("The file is BROKEN: {why}. It was read up to byte {}.", file.at());
             ExitCode::FAILURE
         }
     }

@@ -173,3 +173,27 @@ fn commands_behind_a_dump_file_are_checked_too() {
     assert_eq!(check_and_say(&["--fix", &shown], "y\n").0, 0);
     assert_eq!(fs::read(&path).unwrap(), [&dump[..], SET.as_bytes()].concat());
 }
+
+/// A reader may close the pipe at once, and the output may go to a disk that is full. A file is cut only
+/// where the question could be asked.
+#[test]
+fn what_is_printed_may_be_lost() {
+    let folder = Scratch::new("printed").unwrap();
+    let path = folder.path().join("a.aof");
+    let whole = b"*1\r\n$4\r\nPING\r\n";
+    let broken = [&whole[..], b"*2\r\n$3\r\nG"].concat();
+    for (content, option, pipe_status) in [(&whole[..], "", 0), (&broken, "", 1), (&broken, "--fix", 1)] {
+        fs::write(&path, content).unwrap();
+        let check = format!("{} check {option} {}", env!("CARGO_BIN_EXE_sardine"), path.display());
+        for (line, status) in [
+            (format!("{{ sleep 0.1; yes y | {check}; echo $? >&2; }} | true"), pipe_status),
+            (format!("yes y | {check} > /dev/full; echo $? >&2"), 1),
+        ] {
+            let told = Command::new("bash").args(["-c", &line]).output().unwrap();
+            let text = String::from_utf8(told.stderr).unwrap();
+            assert_eq!(text.lines().last(), Some(status.to_string().as_str()), "{line}: {text}");
+            assert!(!text.contains("panicked"), "{line}: {text}");
+            assert!(fs::read(&path).unwrap() == content, "{line}");
+        }
+    }
+}
