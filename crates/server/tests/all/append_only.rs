@@ -132,6 +132,33 @@ fn a_base_has_fields_that_are_past_their_deadline_and_not_removed_yet() {
     }
 }
 
+/// Behind FLUSHDB the deadline of a field was known to its own shard only, and nobody looked for it.
+#[test]
+fn a_field_whose_deadline_has_passed_goes_after_a_load_whatever_was_flushed_before() {
+    let now = 1_780_000_000_000_i64;
+    let folder = Folder::new("flushed");
+    let lines = [
+        format!("SET later v PXAT {}", now + 100_000_000),
+        "SELECT 1".into(),
+        "FLUSHDB".into(),
+        "SELECT 0".into(),
+        "HSET h f v".into(),
+        format!("HPEXPIREAT h {} FIELDS 1 f", now - 5),
+    ];
+    folder.write(&[(MANIFEST, ONE), (FIRST, &lines.map(|line| command(&line)).concat())]);
+    let (clock, _) = Clock::simulated(base::Millis(now));
+    let config = Config { shard_bits: 0, ..folder.config(AppendSync::EverySecond) };
+    let server = server::start(config, clock, Log::silent()).unwrap();
+    let mut client = Client::connect(&server);
+    // Each request is a turn of the worker, at which what is due goes.
+    let is_there = |client: &mut Client| {
+        client.send(b"EXISTS h\r\n");
+        client.read(4)[1] == b'1'
+    };
+    assert!((0..1000).any(|_| !is_there(&mut client)));
+    client.check("DBSIZE", ":1\r\n");
+}
+
 #[test]
 fn a_transaction_without_its_end_is_taken_back() {
     let folder = Folder::new("transaction");

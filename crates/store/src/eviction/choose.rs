@@ -328,7 +328,7 @@ impl Keyspace {
                 db.evict_soonest(now, stats, garbage, &mut teller)
             });
             teller.tell();
-            self.dues[index].store(shard.next_due(), Ordering::Relaxed);
+            self.set_due(index, shard.next_due());
             if is_evicted {
                 return Outcome::Key;
             }

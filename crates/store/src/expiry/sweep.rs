@@ -228,6 +228,17 @@ impl Keyspace {
         self.is_expiry_resting.load(Ordering::Relaxed)
     }
 
+    /// The caller, which holds this shard's lock, has found out when it is next due. A wheel may say an
+    /// earlier time than that of any of its items, and than it said before; so `soonest` follows, because no
+    /// deadline behind that time will be published.
+    pub(crate) fn set_due(&self, index: usize, due: i64) {
+        self.dues[index].store(due, Ordering::Relaxed);
+        if due != NEVER_DUE {
+            // Not only where it is earlier: whoever computes it anew has to see the store above, or this.
+            self.soonest.fetch_min(due, Ordering::AcqRel);
+        }
+    }
+
     /// Computes `soonest` anew from the shards' due times. It is set to "never" first: a deadline that a
     /// worker publishes meanwhile is then either seen among the due times, or lowers the new value, because
     /// both sides write it by `fetch_min`.
@@ -271,7 +282,7 @@ impl Keyspace {
             db.expire(now, budget, stats, garbage, &mut teller)
         };
         let next = dbs.enumerate().map(expire).min();
-        self.dues[index].store(next.unwrap_or(NEVER_DUE), Ordering::Relaxed);
+        self.set_due(index, next.unwrap_or(NEVER_DUE));
         teller.tell();
     }
 }

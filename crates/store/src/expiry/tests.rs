@@ -289,6 +289,22 @@ fn timers_stay_few_and_true_while_keys_come_and_go_and_leaves_split_and_join() {
     }
 }
 
+/// What a wheel says of itself may be earlier than any deadline in it. Whoever makes that the due time of a
+/// shard has to make it everybody's, or deadlines that come behind it are not looked for.
+#[test]
+fn a_deadline_is_on_time_after_another_database_was_emptied() {
+    let days = 100 * 86_400_000;
+    for ms in (1..days).step_by(days as usize / 97) {
+        let keyspace = keyspace(0);
+        set(&keyspace, "later", "v", Expiry::At(at(days)));
+        keyspace.flush(Some(1));
+        set(&keyspace, "soon", "v", Expiry::At(at(ms)));
+        assert!(keyspace.soonest_due().is_some_and(|due| due <= at(ms)), "{ms}");
+        turn(&keyspace, at(ms));
+        assert_eq!(keyspace.len(0), 1, "{ms}");
+    }
+}
+
 /// Of keys of one leaf, some with deadlines that the clock had already reached when it was put back.
 #[test]
 fn a_clock_put_back_by_half_a_second_removes_no_key_before_its_time() {

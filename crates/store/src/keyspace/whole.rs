@@ -237,7 +237,7 @@ impl Keyspace {
             let flushed = shard.flush(db, &mut garbage);
             shard.stats.lazyfreed += flushed;
             keys += flushed;
-            self.dues[index].store(shard.next_due(), Ordering::Relaxed);
+            self.set_due(index, shard.next_due());
         }
         (keys, garbage)
     }

@@ -25,7 +25,6 @@ use base::Millis;
 use base::random::Random;
 use pack::map::Entry;
 pub use shadow::Shadow;
-use std::sync::atomic::Ordering::Relaxed;
 use values::Made;
 
 /// The times to which the wheel is turned back for transients, and at which they are made, fall due, and are
@@ -78,7 +77,7 @@ impl Transients {
         turn_back(&mut shard);
         if shard.next_due() <= AFTERWARDS.0 {
             // A client has written a deadline of 1970 (SET key value PXAT 1): nobody else may enforce it.
-            keyspace.dues[index].store(shard.next_due(), Relaxed);
+            keyspace.set_due(index, shard.next_due());
             return Vec::new();
         }
         let keys: Vec<Key<'_>> =
@@ -92,7 +91,7 @@ impl Transients {
         let shard = view.shard_mut(&keys[0]);
         assert_eq!(len(shard, db), len_before, "transients left with keys of clients, or stayed");
         shard.stats = stats;
-        keyspace.dues[index].store(shard.next_due(), Relaxed);
+        keyspace.set_due(index, shard.next_due());
         garbage
     }
 }
