@@ -19,6 +19,7 @@ use base::text::parse_i64;
 
 /// A longer line is refused.
 const LINE_BYTES_MAX: usize = 1024;
+const TOO_LONG: &str = "The AOF manifest file contains too long line";
 /// The line with the sum: what stands before it and behind it.
 const SUM: (&str, &str) = ("# sum ", " of what follows\n");
 const OTHER_SUM: &str = "The lines below are not those that this sum was made of: the file was cut or changed. \
@@ -72,11 +73,15 @@ impl Manifest {
         }
         for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
             let done = if line.len() >= LINE_BYTES_MAX {
-                Err("The AOF manifest file contains too long line")
+                Err(TOO_LONG)
             } else if line.starts_with(b"#") {
                 Ok(())
             } else {
-                part_of(line).and_then(|(sort, part)| manifest.add(sort, part))
+                part_of(line).and_then(|(sort, part)| match line_of(&part, 'b').len() > LINE_BYTES_MAX {
+                    // In quotes a name may be four times as long; what is read can be written and read again.
+                    true => Err(TOO_LONG),
+                    false => manifest.add(sort, part),
+                })
             };
             done.map_err(|what| ManifestError { line: index + 1, what })?;
         }
@@ -106,11 +111,7 @@ impl Manifest {
             [(&self.base.clone().into_iter().collect(), 'b'), (&self.history, 'h'), (&self.increments, 'i')];
         let mut text = Vec::new();
         for (parts, sort) in lines {
-            for part in parts {
-                text.extend_from_slice(b"file ");
-                text.extend_from_slice(&shown(&part.name));
-                text.extend_from_slice(format!(" seq {} type {sort}\n", part.number).as_bytes());
-            }
+            parts.iter().for_each(|part| text.extend(line_of(part, sort)));
         }
         [sum_line(&text).into_bytes(), text].concat()
     }
@@ -134,6 +135,12 @@ fn first_line(text: &[u8]) -> &[u8] {
 
 fn rest_of(text: &[u8]) -> &[u8] {
     &text[first_line(text).len()..]
+}
+
+/// The line about a file, with its end.
+fn line_of(part: &Part, sort: char) -> Vec<u8> {
+    let rest = format!(" seq {} type {sort}\n", part.number);
+    [b"file ", &shown(&part.name)[..], rest.as_bytes()].concat()
 }
 
 /// A name, in quotes where it needs them.
@@ -244,6 +251,18 @@ mod tests {
             (&long, 1, "The AOF manifest file contains too long line"),
         ] {
             assert_eq!(Manifest::parse(text.as_bytes()), Err(ManifestError { line, what }), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_in_quotes_is_refused_when_it_is_read() {
+        for (len, is_read) in [(200, true), (240, true), (260, false)] {
+            let mut text = b"file ".to_vec();
+            text.extend(std::iter::repeat_n(0xff, len));
+            text.extend(b" seq 1 type b");
+            let found = Manifest::parse(&text);
+            assert_eq!(found.is_ok(), is_read, "{len}");
+            found.into_iter().for_each(|found| assert_eq!(Manifest::parse(&found.text()), Ok(found)));
         }
     }
 
