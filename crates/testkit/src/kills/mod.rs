@@ -176,8 +176,7 @@ impl Run {
     fn live_and_die(&mut self, options: &Options) -> Result<(), String> {
         let is_long = options.keep == Keep::EverySecond && self.random.below(LONG_ONE_IN) == 0;
         let life = Duration::from_micros(self.random.below(if is_long { LONG_LIFE_US } else { LIFE_US }));
-        let asked = self.load(options.keep, life)?;
-        let killed = now();
+        let (asked, killed) = self.load(options.keep, life)?;
         self.report.kills += 1;
         self.server.launch()?;
         while self.random.below(KILLED_START_ONE_IN) == 0 {
@@ -196,8 +195,9 @@ impl Run {
         Ok(())
     }
 
-    /// Clients ask until the server is killed, after this time.
-    fn load(&mut self, keep: Keep, life: Duration) -> Result<Vec<Asked>, String> {
+    /// Clients ask until the server is killed, after this time. Returns when that was: a process may wait for
+    /// its disk before it is gone.
+    fn load(&mut self, keep: Keep, life: Duration) -> Result<(Vec<Asked>, Instant), String> {
         let failed = |error: io::Error| format!("a client: {error}");
         let connections = (0..CLIENTS).map(|_| self.server.connect()).collect::<io::Result<Vec<_>>>();
         let connections = connections.map_err(failed)?;
@@ -207,7 +207,7 @@ impl Run {
         let (random, server) = (&mut self.random, &mut self.server);
         let is_over = AtomicBool::new(false);
         let seed = random.next_u64();
-        let (mut all, was_alive) = std::thread::scope(|scope| {
+        let (mut all, killed, was_alive) = std::thread::scope(|scope| {
             let spawn = |((mut connection, drawer), number): ((RespClient, _), usize)| {
                 let progress = &progress[number];
                 scope.spawn(move || client::ask(&mut connection, drawer, (numbers[number], keep), progress))
@@ -215,6 +215,7 @@ impl Run {
             let clients: Vec<_> = connections.into_iter().zip(drawers).zip(0..).map(spawn).collect();
             let keeper = scope.spawn(|| files_begin_anew(&mut admin, (keep, seed), &progress, &is_over));
             sleep(life);
+            let killed = now();
             let was_alive = server.kill();
             is_over.store(true, Relaxed);
             let mut asked: Vec<Asked> =
@@ -223,7 +224,7 @@ impl Run {
             for (asked, progress) in asked.iter_mut().zip(&progress) {
                 asked.on_disk = progress.on_disk.load(SeqCst) as usize;
             }
-            (asked, was_alive)
+            (asked, killed, was_alive)
         });
         if !was_alive {
             return Err("the server has ended by itself".into());
@@ -234,7 +235,7 @@ impl Run {
                 asked.on_disk = asked.acknowledged;
             }
         }
-        Ok(all)
+        Ok((all, killed))
     }
 
     fn note(&mut self, keep: Keep, asked: &Asked, found: usize, killed: Instant) {
