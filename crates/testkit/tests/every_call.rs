@@ -161,6 +161,9 @@ impl Live {
     fn begin(config: &Config) -> Live {
         let mut live = Live::start(config);
         live.fill();
+        if config.append.is_wanted {
+            assert_eq!(live.told("WAITAOF 1 0 0"), WRITTEN);
+        }
         live
     }
 
@@ -200,6 +203,12 @@ impl Live {
 
     fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Whether it keeps the folder of its append-only file from others.
+    fn is_claimed(&self) -> bool {
+        let folder = fs::File::open(self.folder.path().join("appendonlydir"));
+        folder.is_ok_and(|folder| folder.try_lock().is_err())
     }
 
     /// What a kill at this moment would leave.
@@ -494,7 +503,7 @@ fn a_file_that_begins_anew_and_fails_at_any_call_has_all_that_was_acknowledged()
             rewrite(live);
             live.wait_for("aof_last_bgrewrite_status:ok\r\n", None);
             assert_eq!(names(live.folder.path()), needed(live.folder.path()), "{what}");
-            assert_eq!(told(&mut live.client, "WAITAOF 1 0 0"), WRITTEN, "{what}");
+            live.wait_for("aof_buffer_length:0\r\n", None);
             assert_eq!(found_in(live.left_by_a_kill().path(), &config), found_on(&mut live.client), "{what}");
         };
         // A new increment, the list that has it, the base, the list that has that, and what goes.
@@ -507,7 +516,10 @@ fn a_file_that_is_turned_on_and_fails_at_any_call_begins_when_the_disk_works() {
     let on = config(Some(AppendSync::Always));
     let act = |live: &mut Live, plan| {
         assert_eq!(live.told("CONFIG SET appendonly no"), "+OK");
-        live.wait_for("aof_rewrite_in_progress:0\r\n", None);
+        // It is off when the folder may be used by others.
+        while live.is_claimed() {
+            sleep(Duration::from_millis(1));
+        }
         live.disk.arm(plan);
         let told = live.told("CONFIG SET appendonly yes appendfsync always");
         live.wait_for("aof_rewrite_in_progress:0\r\n", None);
@@ -610,4 +622,67 @@ fn a_start_that_fails_at_any_call_loses_nothing() {
             }
         }
     }
+}
+
+/// A disk that is waited for whenever it is to keep something, until it is let go.
+#[derive(Default)]
+struct Stuck {
+    is_stuck: Mutex<bool>,
+    let_go: std::sync::Condvar,
+}
+
+impl DiskWatch for Stuck {
+    fn before(&self, act: DiskAct<'_>) -> io::Result<usize> {
+        if let DiskAct::Sync(_) = act {
+            let is_stuck = self.is_stuck.lock().unwrap();
+            drop(self.let_go.wait_while(is_stuck, |is_stuck| *is_stuck).unwrap());
+        }
+        Ok(if let DiskAct::Write(_, bytes) = act { bytes.len() } else { 0 })
+    }
+
+    fn after(&self, _: DiskAct<'_>) {}
+}
+
+/// What is acknowledged while the disk is busy is in the memory of the process alone, so with `everysec` that
+/// may be no more than of a second.
+#[test]
+fn writes_wait_for_a_sync_that_takes_more_than_a_second_and_reads_do_not() {
+    let (folder, disk) = (Scratch::new("stuck").unwrap(), Arc::new(Stuck::default()));
+    let (clock, time) = Clock::simulated(base::Millis(1_780_000_000_000));
+    let config = Config { dir: folder.path().into(), ..config(Some(AppendSync::EverySecond)) };
+    let server = server::start_when(config, clock, Log::silent(), |_| {}).unwrap();
+    server.watch_disk(disk.clone());
+    server.load().unwrap();
+    let [mut writer, mut reader] = [connect(&server), connect(&server)];
+    *disk.is_stuck.lock().unwrap() = true;
+    let mut acknowledged = 0;
+    // Each is answered until the disk has been busy for long enough.
+    let is_held = (0..1000).any(|_| {
+        writer.send(&["RPUSH", "l", "x"]).unwrap();
+        for _ in 0..2000 {
+            if writer.try_receive().unwrap().is_some() {
+                acknowledged += 1;
+                time.advance(Duration::from_millis(100));
+                sleep(Duration::from_millis(1));
+                return false;
+            }
+            sleep(Duration::from_millis(1));
+        }
+        true
+    });
+    assert!(is_held, "{acknowledged} writes are acknowledged, and none is on the disk");
+    assert_eq!(told(&mut reader, "LLEN l"), format!(":{acknowledged}"));
+    *disk.is_stuck.lock().unwrap() = false;
+    disk.let_go.notify_all();
+    for _ in 0..20_000 {
+        if let Some(reply) = writer.try_receive().unwrap() {
+            assert_eq!(reply.lines().join(" "), format!(":{}", acknowledged + 1));
+            assert_eq!(told(&mut writer, "RPUSH l x"), format!(":{}", acknowledged + 2));
+            assert!(told(&mut reader, "INFO persistence").contains("aof_delayed_fsync:1\r\n"));
+            return;
+        }
+        time.advance(Duration::from_millis(100));
+        sleep(Duration::from_millis(1));
+    }
+    panic!("the writer waits for ever");
 }

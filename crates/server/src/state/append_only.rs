@@ -67,6 +67,8 @@ pub(crate) struct AppendOnly {
     pub(crate) gathered_bytes: AtomicU64,
     /// Whether what was written waits to be put on the disk.
     pub(crate) is_unsynced: AtomicBool,
+    /// How often writers had to wait because the disk took too long.
+    pub(crate) delays: AtomicU64,
     /// The reader of the journal that writes, while there is one.
     pub(crate) reader: Mutex<Option<u64>>,
     pub(crate) files: Mutex<Files>,
@@ -158,6 +160,7 @@ impl AppendOnly {
             bytes_at_begin: AtomicU64::new(0),
             gathered_bytes: AtomicU64::new(0),
             is_unsynced: AtomicBool::new(false),
+            delays: AtomicU64::new(0),
             reader: Mutex::default(),
             files: Mutex::default(),
             rewrites: Rewrites {

@@ -10,6 +10,8 @@
 //! Whether anybody reads changes only while all gates are held, so each worker looks once a batch. Readers
 //! that fall behind, because of a disk or a network, hold writers back: from so many bytes on that are
 //! published and not read, commands that write wait until half of that is read. Those that only read do not.
+//! They wait as well where a reader has been busy with the same records for a second, if their replies do
+//! not: what was acknowledged meanwhile would be lost with the process.
 use crate::state::clock::Stopwatch;
 use crate::state::config::Config;
 use crate::state::gate::Alone;
@@ -23,6 +25,10 @@ use store::{Event, Keyspace, Told};
 
 /// From so many bytes on that nobody has read, writers wait.
 const BEHIND_BYTES: usize = 32 << 20;
+/// That many wait.
+const MUCH: u8 = 1;
+/// A reader is stuck: [`Journal::note_late`].
+const LATE: u8 = 2;
 /// After something has come the thread waits so long before it looks again, unless much comes or somebody is
 /// in a hurry: one wake-up, and one write of a file, is for many batches.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -47,7 +53,10 @@ pub(crate) struct Journal {
     waiting_records: AtomicUsize,
     /// When so many records wait the thread is woken, while it gathers a group.
     wanted_records: AtomicUsize,
-    is_behind: AtomicBool,
+    /// Why commands that write wait: [`MUCH`], [`LATE`].
+    behind: AtomicU8,
+    /// How often the thread has begun or ended to hand records on: odd while it does.
+    turns: AtomicU64,
     /// How removals read: a bit for each word of `command::Words`.
     words: AtomicU8,
     delivery: Mutex<Delivery>,
@@ -119,7 +128,8 @@ impl Journal {
             waiting_bytes: AtomicUsize::new(0),
             waiting_records: AtomicUsize::new(0),
             wanted_records: AtomicUsize::new(usize::MAX),
-            is_behind: AtomicBool::new(false),
+            behind: AtomicU8::new(0),
+            turns: AtomicU64::new(0),
             words: AtomicU8::new(0),
             delivery: Mutex::new(Delivery {
                 merge: Merge::new(workers + 1, 0),
@@ -162,7 +172,21 @@ impl Journal {
     /// Whether commands that write have to wait for readers.
     #[inline]
     pub(crate) fn is_behind(&self) -> bool {
-        self.is_behind.load(Relaxed)
+        self.behind.load(Relaxed) != 0
+    }
+
+    /// The number of the present turn of the thread, if it is in one: whoever sees the same for long knows
+    /// that a reader is stuck.
+    pub(crate) fn present_turn(&self) -> Option<u64> {
+        Some(self.turns.load(Relaxed)).filter(|turns| turns % 2 == 1)
+    }
+
+    /// A reader is stuck, or no longer.
+    pub(crate) fn note_late(&self, is_late: bool) {
+        match is_late {
+            true => self.behind.fetch_or(LATE, Relaxed),
+            false => self.behind.fetch_and(!LATE, Relaxed),
+        };
     }
 
     /// How many bytes wait to be read.
@@ -223,7 +247,7 @@ impl Journal {
         self.waiting_records.fetch_add(records, Relaxed);
         let waiting = self.waiting_bytes.fetch_add(bytes, Relaxed) + bytes;
         if waiting >= BEHIND_BYTES {
-            self.is_behind.store(true, Relaxed);
+            self.behind.fetch_or(MUCH, Relaxed);
         }
         if waiting >= MUCH_BYTES && waiting - bytes < MUCH_BYTES {
             self.wake();
@@ -319,7 +343,7 @@ impl Journal {
         self.waiting_records.fetch_sub(records, Relaxed);
         let left = self.waiting_bytes.fetch_sub(bytes, Relaxed) - bytes;
         if left <= BEHIND_BYTES / 2 && self.is_behind() {
-            self.is_behind.store(false, Relaxed);
+            self.behind.fetch_and(!MUCH, Relaxed);
         }
         (records, due)
     }
@@ -330,7 +354,9 @@ impl Journal {
         while !self.is_ending.load(Acquire) {
             self.gather(&group);
             let began = Stopwatch::start();
+            self.turns.fetch_add(1, Relaxed);
             let (records, due) = self.turn();
+            self.turns.fetch_add(1, Relaxed);
             if records > 0 {
                 group.took = Duration::from_nanos(began.elapsed_ns());
                 group.expected = self.waiting_records.load(Relaxed) + records;

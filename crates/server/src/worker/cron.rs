@@ -27,6 +27,8 @@ use std::sync::atomic::Ordering::Relaxed;
 const TICK_MS: i64 = 100;
 /// After this many ticks the system is asked anew how much memory is free.
 const FREE_MEMORY_TICKS: u32 = 10;
+/// A turn of the journal may take so many ticks before writers wait for it.
+const LATE_TICKS: u32 = 10;
 /// Every connection is looked at once in this time.
 const IDLE_ROUND_MS: i64 = 1000;
 /// While a script runs for long nothing expires; it is tried again after this time.
@@ -47,6 +49,9 @@ pub(super) struct Cron {
     draining: BTreeMap<ConnId, u64>,
     rates: Rates,
     peaks: Peaks,
+    /// The turn of the journal that is under way, and for how many ticks it has been.
+    journal_turn: Option<u64>,
+    journal_ticks: u32,
     spare_processor: SpareProcessor,
 }
 
@@ -87,6 +92,7 @@ impl Worker<'_> {
             }
             save_if_due(self.server, self.executor.config(), self.executor.now());
             append::rewrite_if_due(self.server, self.executor.config());
+            self.look_at_journal();
             self.server.moving.close_idle(self.server.clock.steady_up());
             self.executor.tend_uses();
             if self.executor.config().maxmemory_bytes > 0 {
@@ -106,6 +112,19 @@ impl Worker<'_> {
         self.engine.free_spare();
         self.look_at_watched();
         self.close_idle(now, elapsed_ms);
+    }
+
+    /// A disk that takes more than a second, where replies do not wait for it, has writers wait.
+    fn look_at_journal(&mut self) {
+        let turn = self.server.journal.present_turn();
+        let is_same = turn.is_some() && turn == self.cron.journal_turn;
+        self.cron.journal_ticks = if is_same { self.cron.journal_ticks + 1 } else { 0 };
+        self.cron.journal_turn = turn;
+        let is_late = self.cron.journal_ticks >= LATE_TICKS && !self.server.append.holds_replies();
+        if is_late && self.cron.journal_ticks == LATE_TICKS {
+            self.server.append.delays.fetch_add(1, Relaxed);
+        }
+        self.server.journal.note_late(is_late);
     }
 
     /// Whether keys past their deadline are removed. While an append-only file is loaded it says itself when

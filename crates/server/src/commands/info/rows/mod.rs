@@ -12,7 +12,6 @@ pub(super) mod stats;
 // name, so they are there.
 
 const NO_CLUSTER: &str = "There is no cluster mode.";
-const NO_AOF_DELAYS: &str = "No write waits for the disk: a thread of its own writes.";
 const NO_FORKS: &str = "The process never forks.";
 const NO_IO_THREADS: &str = "No thread does nothing but input and output: workers do their own.";
 const NO_REPLICATION: &str = "There is no replication yet.";

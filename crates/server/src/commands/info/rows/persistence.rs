@@ -1,5 +1,5 @@
 //! Metrics of snapshots, and of the append-only file.
-use super::{NO_AOF_DELAYS, NO_FORKS, NO_REPLICATION};
+use super::{NO_FORKS, NO_REPLICATION};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, text, zero};
 use crate::commands::info::reading::Reading;
 use crate::state::append_only::AppendOnly;
@@ -118,8 +118,12 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
         u64::from(append(r).is_unsynced.load(Relaxed)).into()
     })
     .only_if(is_appended),
-    zero(Kind::Counter, "aof_delayed_fsync", "Writes that had to wait for the disk.", NO_AOF_DELAYS)
-        .only_if(is_appended),
+    counter(
+        "aof_delayed_fsync",
+        "How often writes had to wait because a sync took more than a second.",
+        |r| r.server.append.delays.load(Relaxed).into(),
+    )
+    .only_if(is_appended),
     gauge("loading_start_time", "When loading began.", |r| loading(r).began_s.load(Relaxed).into())
         .unit(Unit::Seconds)
         .only_if(is_loading),
