@@ -11,7 +11,7 @@ use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
 use crate::state::clock::Moment;
 use base::Millis;
-use command::{DataRun, Group};
+use command::{Call, DataRun, Group};
 use resp::{Args, Reply};
 use store::Deadline;
 
@@ -79,6 +79,33 @@ impl<'s> Executor<'s> {
         // nothing either.
         drop(done);
         self.now.wall = BEFORE_ALL;
+        reply.cut(0);
+        Ok(())
+    }
+
+    /// The same for a command of one key, where keys come in hash order, shard by shard.
+    pub(crate) fn replay_in_order(
+        &mut self,
+        db: u16,
+        request: &Request<'s, '_>,
+        reply: &mut Reply,
+    ) -> Result<(), NotACommand> {
+        let row = admit(request).map_err(|_| NotACommand)?;
+        let args = request.args;
+        let (Run::Data(DataRun::Keys(run)), Some(key), Some(hash)) =
+            (row.run, row.only_key(&args), request.hash)
+        else {
+            return self.replay(db, request, reply);
+        };
+        if row.doc.group == Group::Stream {
+            return self.replay(db, request, reply);
+        }
+        let Server { keyspace, .. } = self.server;
+        let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, &self.config.store, key, hash);
+        view.expect_order();
+        self.prepare(&mut view, row, &[key]);
+        drop(run(&mut Call::new(&mut view, args, &[key], reply)));
+        self.let_go(view);
         reply.cut(0);
         Ok(())
     }

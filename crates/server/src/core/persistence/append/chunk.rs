@@ -6,9 +6,11 @@
 //!  thread 0: a; thread 1: b    one thread   ...
 //! ```
 //!
-//! A thread runs the commands of its own shards, in the order of the file. So each key sees its commands in
-//! their order; no command of one key sees another key, so nothing else can be told apart. Whatever names
-//! several keys or none, and all of a transaction, is run by one thread while the others wait.
+//! A thread runs the commands of its own shards, key by key in hash order, and those of one key in the order
+//! of the file. No command of one key sees another key, so nothing can be told apart; but in hash order a
+//! leaf of the keyspace gets what comes to it while it is in the cache. Whatever names several keys or none,
+//! and all of a transaction, is run by the thread that reads the file, while the others wait. Otherwise that
+//! thread parses what comes next while they run what it has parsed.
 use crate::core::dispatch::{Executor, Request};
 use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
@@ -26,6 +28,15 @@ pub(super) const COMMANDS_MIN: usize = if cfg!(debug_assertions) { 2 } else { 25
 /// How many commands ahead the memory of their keys is asked for.
 pub(super) const LEAF_AHEAD: usize = 16;
 pub(super) const ENTRY_AHEAD: usize = 8;
+/// How many commands ahead what is known of one is asked for where they are not run in their order, and then
+/// its words.
+const COMMAND_AHEAD: usize = 64;
+const WORDS_AHEAD: usize = 32;
+/// So many bytes of the words and of their places are asked for at most. The rest comes by itself.
+const BYTES_AHEAD: usize = 512;
+const LINE_BYTES: usize = 64;
+/// A gate is held for so many commands.
+const COMMANDS_IN_GATE: usize = 1 << 10;
 
 /// A command that is parsed.
 pub(super) struct Command<'s> {
@@ -48,6 +59,8 @@ impl Command<'_> {
 /// Bytes of a file, and the commands in them.
 #[derive(Default)]
 pub(super) struct Chunk<'s> {
+    /// The offset in the file of the first byte.
+    pub(super) first: u64,
     pub(super) buffer: Vec<u8>,
     pub(super) spans: Vec<Span>,
     pub(super) commands: Vec<Command<'s>>,
@@ -58,10 +71,29 @@ impl Chunk<'_> {
         Args::new(&self.buffer, &self.spans[command.spans.clone()])
     }
 
+    /// Begins anew with a copy of these bytes, which lie at this offset of the file.
+    pub(super) fn begin_with(&mut self, bytes: &[u8], first: u64) {
+        self.first = first;
+        self.buffer.clear();
+        self.buffer.extend_from_slice(bytes);
+        self.spans.clear();
+        self.commands.clear();
+    }
+
     /// How many commands from this one on may be run side by side.
     fn count_of_single_keys(&self, from: usize) -> usize {
         let commands = &self.commands[from..];
         commands.iter().position(|c| !c.is_of_one_key(&self.args(c))).unwrap_or(commands.len())
+    }
+
+    /// Asks for the words of a command that was parsed long ago, and for where they lie.
+    fn prefetch_words(&self, index: usize) {
+        let Command { start, end, spans, .. } = &self.commands[index];
+        let bytes = *start..*end.min(&(start + BYTES_AHEAD));
+        bytes.step_by(LINE_BYTES).for_each(|at| pack::prefetch_value(&self.buffer[at]));
+        const SPANS: usize = LINE_BYTES / size_of::<Span>();
+        let places = spans.start..spans.end.min(spans.start + BYTES_AHEAD / size_of::<Span>());
+        places.step_by(SPANS).for_each(|at| pack::prefetch_value(&self.spans[at]));
     }
 
     /// Asks for the leaf of one command's key and for the entry of another's, which will run before long.
@@ -86,8 +118,11 @@ struct Job<'s> {
 /// The index of a command that is none.
 type Done = Result<(), usize>;
 
-/// The threads beside the one that reads the file.
-pub(super) struct Helpers<'s>(Vec<Helper<'s>>);
+/// The threads that run commands of single keys, and what they run.
+pub(super) struct Helpers<'s> {
+    helpers: Vec<Helper<'s>>,
+    running: Option<Arc<Chunk<'s>>>,
+}
 
 struct Helper<'s> {
     jobs: Sender<Job<'s>>,
@@ -105,13 +140,13 @@ impl<'s> Helpers<'s> {
         's: 'scope,
     {
         let mut helpers = Vec::new();
-        for helper in 1..=count {
+        for helper in 0..count {
             let ((jobs, receiver), (sender, done)) = (channel::<Job<'s>>(), channel());
             let work = move || {
                 let mut executor = Executor::to_replay(server, helper, is_alone);
                 let mut reply = unread_reply();
                 while let Ok(job) = receiver.recv() {
-                    let done = job.run(server, &mut executor, &mut reply, (helper, count + 1));
+                    let done = job.run(server, &mut executor, &mut reply, (helper, count));
                     // The reader takes the chunk back once all have let go of it.
                     drop(job);
                     if sender.send(done).is_err() {
@@ -122,11 +157,11 @@ impl<'s> Helpers<'s> {
             Builder::new().name("sardine-load".into()).spawn_scoped(scope, work)?;
             helpers.push(Helper { jobs, done });
         }
-        Ok(Helpers(helpers))
+        Ok(Helpers { helpers, running: None })
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.helpers.is_empty()
     }
 
     /// How many of the commands from this one on are worth the threads; 0 if they are not.
@@ -135,24 +170,23 @@ impl<'s> Helpers<'s> {
         if count < COMMANDS_MIN { 0 } else { count }
     }
 
-    /// Runs these commands, each of one key, on this thread and the others. An error is the index of the
-    /// first that is no command.
-    pub(super) fn run(
-        &self,
-        (server, executor, reply): (&'s Server, &mut Executor<'s>, &mut Reply),
-        chunk: &Arc<Chunk<'s>>,
-        range: Range<usize>,
-        db: u16,
-    ) -> Done {
+    /// Has these commands run, each of one key. What was begun before has been waited for.
+    pub(super) fn begin(&mut self, chunk: &Arc<Chunk<'s>>, range: Range<usize>, db: u16) {
+        debug_assert!(self.running.is_none(), "one job at a time");
         let job = || Job { chunk: Arc::clone(chunk), range: range.clone(), db };
         // A helper ends only by a panic, which comes to light when all threads are waited for.
-        self.0.iter().for_each(|helper| drop(helper.jobs.send(job())));
-        let own = job().run(server, executor, reply, (0, self.0.len() + 1));
-        let others = self.0.iter().map(|helper| helper.done.recv().unwrap_or(Ok(())));
-        others.fold(own, |first, other| match (first, other) {
-            (Err(first), Err(other)) => Err(first.min(other)),
-            (first, other) => first.and(other),
-        })
+        self.helpers.iter().for_each(|helper| drop(helper.jobs.send(job())));
+        self.running = Some(Arc::clone(chunk));
+    }
+
+    /// Waits for what was begun. Returns the chunk that it belonged to; an error is the first that is no
+    /// command of it.
+    pub(super) fn finish(&mut self) -> (Option<Arc<Chunk<'s>>>, Done) {
+        let Some(chunk) = self.running.take() else { return (None, Ok(())) };
+        // None is left waiting where another has failed.
+        let failed = self.helpers.iter().filter_map(|helper| helper.done.recv().unwrap_or(Ok(())).err());
+        let done = failed.min().map_or(Ok(()), Err);
+        (Some(chunk), done)
     }
 }
 
@@ -165,24 +199,60 @@ impl<'s> Job<'s> {
         reply: &mut Reply,
         (number, threads): (usize, usize),
     ) -> Done {
-        let Job { chunk, range, db } = self;
-        let is_own = |index: &usize| {
-            let hash = chunk.commands[*index].hash;
-            hash.is_some_and(|hash| server.keyspace.shard_number(hash) % threads == number)
-        };
-        let own: Vec<usize> = range.clone().filter(is_own).collect();
-        let ahead = |at: usize| own.get(at).copied();
-        executor.replay_some(|executor| {
-            (0..LEAF_AHEAD).for_each(|at| chunk.prefetch(server, *db, (ahead(at), None)));
-            (0..ENTRY_AHEAD).for_each(|at| chunk.prefetch(server, *db, (None, ahead(at))));
-            for (at, index) in own.iter().enumerate() {
-                chunk.prefetch(server, *db, (ahead(at + LEAF_AHEAD), ahead(at + ENTRY_AHEAD)));
-                let command = &chunk.commands[*index];
-                let request = Request { row: command.row, hash: command.hash, args: chunk.args(command) };
-                executor.replay(*db, &request, reply).map_err(|_| *index)?;
+        let Job { chunk, db, .. } = self;
+        let own = self.own(server, (number, threads));
+        let hash = |index: usize| chunk.commands[index].hash;
+        let ahead = |at: usize| own.get(at).map(|(_, index)| *index as usize);
+        for begin in (0..own.len()).step_by(COMMANDS_IN_GATE) {
+            let part = begin..own.len().min(begin + COMMANDS_IN_GATE);
+            executor.replay_some(|executor| -> Done {
+                for at in part {
+                    if let Some(index) = ahead(at + COMMAND_AHEAD) {
+                        pack::prefetch_value(&chunk.commands[index]);
+                    }
+                    if let Some(index) = ahead(at + WORDS_AHEAD) {
+                        chunk.prefetch_words(index);
+                    }
+                    chunk.prefetch(server, *db, (ahead(at + LEAF_AHEAD), ahead(at + ENTRY_AHEAD)));
+                    let command = &chunk.commands[own[at].1 as usize];
+                    let request = Request { row: command.row, hash: command.hash, args: chunk.args(command) };
+                    executor.replay_in_order(*db, &request, reply).map_err(|_| self.first_wrong())?;
+                }
+                Ok(())
+            })?;
+        }
+        let shard = |place: &(u64, u32)| place.0 >> 32;
+        for part in own.chunk_by(|one, next| shard(one) == shard(next)) {
+            if let Some(hash) = hash(part[0].1 as usize) {
+                server.keyspace.end_order(*db, hash);
             }
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+
+    /// The commands of the shards of this thread, by the place of their key and then as they come.
+    fn own(&self, server: &Server, (number, threads): (usize, usize)) -> Vec<(u64, u32)> {
+        let mut own = Vec::new();
+        for index in self.range.clone() {
+            let Some(hash) = self.chunk.commands[index].hash else { continue };
+            let shard = server.keyspace.shard_number(hash);
+            if shard % threads == number {
+                own.push(((shard as u64) << 32 | u64::from(hash.order()), index as u32));
+            }
+        }
+        own.sort_unstable();
+        own
+    }
+
+    /// The first of the commands that cannot be run, where one of them cannot.
+    #[cold]
+    fn first_wrong(&self) -> usize {
+        let is_wrong = |index: &usize| {
+            let command = &self.chunk.commands[*index];
+            let args = self.chunk.args(command);
+            command.row.is_none_or(|row| !row.arity.accepts(args.len()))
+        };
+        self.range.clone().find(is_wrong).unwrap_or(self.range.start)
     }
 }
 

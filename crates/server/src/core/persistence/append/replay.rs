@@ -19,11 +19,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// So much is read at a time.
-const CHUNK_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 1 << 20;
 /// So many commands are parsed before the first of them runs, so that the memory of their keys can be asked
-/// for in time; more where several threads run them.
+/// for in time.
 const COMMANDS_AT_ONCE: usize = 128;
-const COMMANDS_FOR_ALL: usize = 1 << 14;
+/// Where several threads run them: the more there are, the more of them come to the same leaf. But the
+/// threads begin when the first chunk is parsed, so it is a part of the file.
+const COMMANDS_FOR_ALL: usize = 1 << 20;
+const CHUNKS_OF_A_FILE: u64 = 6;
+const CHUNK_BYTES_MAX: u64 = 64 << 20;
 const COMMANDS_FOR_ONE: usize = 1 << 10;
 /// A line with a time is not longer.
 const TIME_BYTES_MAX: usize = 128;
@@ -66,6 +70,8 @@ enum Stop {
     Enough,
     /// More has to be read.
     Short,
+    /// There is no more.
+    Ended,
     /// What is there is no command.
     Wrong(String),
 }
@@ -80,13 +86,15 @@ pub(super) struct Replay<'s> {
     file: File,
     parser: Parser,
     limits: Limits,
+    /// What is parsed, or will be.
     chunk: Chunk<'s>,
-    /// The offset in the file of the chunk's first byte.
-    first: u64,
+    /// One that has been run, for its room.
+    spare: Option<Chunk<'s>>,
     /// Where the next command to be parsed begins in the chunk.
     at: usize,
-    /// So many are parsed at a time.
+    /// So many are parsed at a time, or so many bytes.
     commands_max: usize,
+    chunk_bytes: usize,
     /// The transaction that has begun, and where.
     open: Option<(u64, Queue)>,
     good_bytes: u64,
@@ -105,40 +113,49 @@ impl<'s> Replay<'s> {
             file,
             parser: Parser::new(),
             limits: Limits { bulk_len_bytes_max: i64::MAX as u64, ..Limits::default() },
-            chunk: Chunk::default(),
-            first,
+            chunk: Chunk { first, ..Chunk::default() },
+            spare: None,
             at: 0,
             commands_max: COMMANDS_AT_ONCE,
+            chunk_bytes: READ_BYTES,
             open: None,
             good_bytes: first,
             delay: Delay::new(server.config().snapshots.load_delay),
         }
     }
 
-    /// Runs it to its end, on so many threads. An error says what is wrong with it, and where.
+    /// Runs it to its end, on so many threads beside this one. An error says what is wrong with it, and
+    /// where.
     pub(super) fn run(mut self, threads: usize) -> Result<Replayed, String> {
         // Whoever delays every key wants them one after the other.
-        let helpers = if self.delay.is_set() { 0 } else { threads.saturating_sub(1) };
+        let helpers = if self.delay.is_set() { 0 } else { threads };
         if helpers > 0 {
+            let len = self.file.metadata().map_or(0, |about| about.len());
             self.commands_max = COMMANDS_FOR_ALL;
+            self.chunk_bytes = (len / CHUNKS_OF_A_FILE).clamp(READ_BYTES as u64, CHUNK_BYTES_MAX) as usize;
         }
         std::thread::scope(|scope| {
             let helpers = Helpers::start(scope, self.server, (helpers, self.is_alone));
-            let helpers = helpers.map_err(|error| format!("no thread to load it: {}", reason(&error)))?;
-            self.run_all(&helpers)
+            let mut helpers = helpers.map_err(|error| format!("no thread to load it: {}", reason(&error)))?;
+            self.run_all(&mut helpers)
         })
     }
 
-    fn run_all(&mut self, helpers: &Helpers<'s>) -> Result<Replayed, String> {
+    fn run_all(&mut self, helpers: &mut Helpers<'s>) -> Result<Replayed, String> {
         let mut executor = Executor::to_replay(self.server, 0, self.is_alone);
         loop {
-            let stop = self.parse();
+            let stop = self.parse()?;
             self.run_commands(&mut executor, helpers)?;
             match stop {
-                Stop::Enough => {}
-                Stop::Wrong(what) => return Err(self.wrong(&what)),
-                Stop::Short if self.read()? => {}
-                Stop::Short => return self.ended(),
+                Stop::Enough | Stop::Short => {}
+                Stop::Wrong(what) => {
+                    self.finish(helpers)?;
+                    return Err(self.wrong(&what));
+                }
+                Stop::Ended => {
+                    self.finish(helpers)?;
+                    return self.ended();
+                }
             }
             if self.server.is_stopping() {
                 return Err("it was given up".into());
@@ -200,26 +217,35 @@ impl<'s> Replay<'s> {
     }
 
     fn wrong(&self, what: &str) -> String {
-        format!("{what} (at byte {})", self.first + self.at as u64)
+        format!("{what} (at byte {})", self.chunk.first + self.at as u64)
     }
 
     /// Reads more; false at the end of the file.
     fn read(&mut self) -> Result<bool, String> {
-        self.chunk.buffer.drain(..self.at);
-        self.first += self.at as u64;
-        self.at = 0;
         // However much a command announces, room is made for what comes.
-        let read = self.file.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut self.chunk.buffer);
+        let read = self.file.by_ref().take(READ_BYTES as u64).read_to_end(&mut self.chunk.buffer);
         let count = read.map_err(|error| self.wrong(&format!("it cannot be read: {}", reason(&error))))?;
         self.server.persistence.loading.read_bytes.fetch_add(count as u64, Relaxed);
         Ok(count > 0)
     }
 
-    /// Parses some commands.
-    fn parse(&mut self) -> Stop {
-        let Chunk { buffer, spans, commands } = &mut self.chunk;
-        commands.clear();
-        spans.clear();
+    /// Reads and parses a part of the file: a command at least, however long it is, but at its end.
+    fn parse(&mut self) -> Result<Stop, String> {
+        loop {
+            let stop = self.parse_what_is_read();
+            let is_much = !self.chunk.commands.is_empty() && self.chunk.buffer.len() >= self.chunk_bytes;
+            match stop {
+                Stop::Short if is_much => return Ok(Stop::Enough),
+                Stop::Short if self.read()? => {}
+                Stop::Short => return Ok(Stop::Ended),
+                stop => return Ok(stop),
+            }
+        }
+    }
+
+    /// Parses more commands.
+    fn parse_what_is_read(&mut self) -> Stop {
+        let Chunk { first, buffer, spans, commands } = &mut self.chunk;
         while commands.len() < self.commands_max {
             let (start, rest) = (self.at, &buffer[self.at..]);
             match rest {
@@ -228,7 +254,7 @@ impl<'s> Replay<'s> {
                     Some(len) => {
                         self.at += len + 1;
                         if commands.is_empty() && self.open.is_none() {
-                            self.good_bytes = self.first + self.at as u64;
+                            self.good_bytes = *first + self.at as u64;
                         }
                         continue;
                     }
@@ -257,39 +283,56 @@ impl<'s> Replay<'s> {
         Stop::Enough
     }
 
-    /// Runs what is parsed.
-    fn run_commands(&mut self, executor: &mut Executor<'s>, helpers: &Helpers<'s>) -> Result<(), String> {
-        let chunk = Arc::new(std::mem::take(&mut self.chunk));
-        let done = self.run_chunk(executor, helpers, &chunk);
+    /// Runs what is parsed, or has others run it. The next chunk begins with what is not parsed.
+    fn run_commands(&mut self, executor: &mut Executor<'s>, helpers: &mut Helpers<'s>) -> Result<(), String> {
+        let (next, at) = (self.spare.take().unwrap_or_default(), std::mem::take(&mut self.at));
+        let chunk = Arc::new(std::mem::replace(&mut self.chunk, next));
+        self.chunk.begin_with(&chunk.buffer[at..], chunk.first + at as u64);
+        self.run_chunk(executor, helpers, &chunk)?;
         if let (Some(first), Some(last)) = (chunk.commands.first(), chunk.commands.last()) {
             let bytes = (last.end - first.start) as u64;
             self.server.persistence.loading.loaded_bytes.fetch_add(bytes, Relaxed);
         }
-        // The helpers have let go of it before they said that they were done.
-        self.chunk = Arc::into_inner(chunk).expect("nobody else holds the chunk");
-        done
+        self.keep(chunk);
+        Ok(())
+    }
+
+    /// Keeps the chunk's room, once nobody runs it.
+    fn keep(&mut self, chunk: Arc<Chunk<'s>>) {
+        if let Some(chunk) = Arc::into_inner(chunk) {
+            self.spare = Some(chunk);
+        }
+    }
+
+    /// Waits for the other threads.
+    fn finish(&mut self, helpers: &mut Helpers<'s>) -> Result<(), String> {
+        let (chunk, done) = helpers.finish();
+        if let Some(chunk) = chunk {
+            done.map_err(|index| unknown(&chunk, &chunk.commands[index]))?;
+            self.keep(chunk);
+        }
+        Ok(())
     }
 
     fn run_chunk(
         &mut self,
         executor: &mut Executor<'s>,
-        helpers: &Helpers<'s>,
+        helpers: &mut Helpers<'s>,
         chunk: &Arc<Chunk<'s>>,
     ) -> Result<(), String> {
         let mut at = 0;
         while at < chunk.commands.len() {
             let count = if self.open.is_some() { 0 } else { helpers.count_of(chunk, at) };
+            self.finish(helpers)?;
             if count == 0 {
                 let len = self.count_for_one_thread(helpers, chunk, at);
                 executor.replay_some(|executor| self.run_some(executor, chunk, at..at + len))?;
                 at += len;
                 continue;
             }
-            let (server, db) = (self.server, self.db);
-            let done = helpers.run((server, executor, &mut self.reply), chunk, at..at + count, db);
-            done.map_err(|index| self.unknown(chunk, &chunk.commands[index]))?;
+            helpers.begin(chunk, at..at + count, self.db);
             at += count;
-            self.good_bytes = self.first + chunk.commands[at - 1].end as u64;
+            self.good_bytes = chunk.first + chunk.commands[at - 1].end as u64;
         }
         Ok(())
     }
@@ -336,13 +379,6 @@ impl<'s> Replay<'s> {
         Ok(())
     }
 
-    /// The error for a command that is none.
-    fn unknown(&self, chunk: &Chunk<'_>, command: &Command<'_>) -> String {
-        let name = chunk.args(command).at(0).escape_ascii();
-        let start = self.first + command.start as u64;
-        format!("Unknown command '{name}' reading the append only file (at byte {start})")
-    }
-
     /// Runs a command, or keeps it until its transaction has ended.
     fn run_command(
         &mut self,
@@ -350,9 +386,9 @@ impl<'s> Replay<'s> {
         chunk: &Chunk<'s>,
         command: &Command<'s>,
     ) -> Result<(), String> {
-        let (start, end) = (self.first + command.start as u64, self.first + command.end as u64);
+        let (start, end) = (chunk.first + command.start as u64, chunk.first + command.end as u64);
         let args = chunk.args(command);
-        let row = command.row.ok_or_else(|| self.unknown(chunk, command))?;
+        let row = command.row.ok_or_else(|| unknown(chunk, command))?;
         let number = Some(row.number);
         if number == self.marks.begin && self.open.is_some() {
             return Err(format!("MULTI in a transaction that has no end (at byte {start})"));
@@ -365,14 +401,14 @@ impl<'s> Replay<'s> {
             let (_, queue) =
                 self.open.take().ok_or_else(|| format!("EXEC without MULTI (at byte {start})"))?;
             for queued in queue.iter() {
-                self.run_queued(executor, &queued).ok_or_else(|| self.unknown(chunk, command))?;
+                self.run_queued(executor, &queued).ok_or_else(|| unknown(chunk, command))?;
             }
         } else if let Some((_, queue)) = &mut self.open {
             queue.push((row.number, row.flags), command.hash, &args);
             return Ok(());
         } else {
             let queued = Queued { row: row.number, hash: command.hash, args };
-            self.run_queued(executor, &queued).ok_or_else(|| self.unknown(chunk, command))?;
+            self.run_queued(executor, &queued).ok_or_else(|| unknown(chunk, command))?;
         }
         self.good_bytes = end;
         Ok(())
@@ -391,4 +427,11 @@ impl<'s> Replay<'s> {
         let request = Request { row: Some(row), hash, args };
         executor.replay(self.db, &request, &mut self.reply).ok()
     }
+}
+
+/// The error for a command that is none.
+fn unknown(chunk: &Chunk<'_>, command: &Command<'_>) -> String {
+    let name = chunk.args(command).at(0).escape_ascii();
+    let start = chunk.first + command.start as u64;
+    format!("Unknown command '{name}' reading the append only file (at byte {start})")
 }
