@@ -84,19 +84,14 @@ impl<'a> Args<'a> {
     }
 
     /// Where the header of this sign and number ends, if it stands at `at`.
-    #[inline]
+    #[inline(always)]
     fn header_end(&self, at: usize, sign: u8, number: usize) -> Option<usize> {
         let digit = |number: usize| b'0' + number as u8;
         let rest = self.buffer.get(at..)?;
         let stands = match number {
             0..10 => *rest.first_chunk()? == [sign, digit(number), b'\r', b'\n'],
             10..100 => *rest.first_chunk()? == [sign, digit(number / 10), digit(number % 10), b'\r', b'\n'],
-            _ => {
-                let mut text = I64Text::new();
-                let digits = text.format_u64(number as u64);
-                let rest = rest.strip_prefix(&[sign]).and_then(|rest| rest.strip_prefix(digits));
-                rest.is_some_and(|rest| rest.starts_with(b"\r\n"))
-            }
+            _ => is_long_header(rest, sign, number),
         };
         stands.then(|| at + header_bytes(number))
     }
@@ -123,6 +118,15 @@ fn header_bytes(number: usize) -> usize {
         10..100 => 5,
         _ => 1 + number.ilog10() as usize + 1 + 2,
     }
+}
+
+/// Whether these bytes begin with the header of this sign and number, which has three digits or more.
+#[inline(never)]
+fn is_long_header(bytes: &[u8], sign: u8, number: usize) -> bool {
+    let mut text = I64Text::new();
+    let digits = text.format_u64(number as u64);
+    let rest = bytes.strip_prefix(&[sign]).and_then(|rest| rest.strip_prefix(digits));
+    rest.is_some_and(|rest| rest.starts_with(b"\r\n"))
 }
 
 #[cfg(test)]

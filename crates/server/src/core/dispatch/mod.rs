@@ -659,9 +659,12 @@ impl<'s> Executor<'s> {
     ) -> Done {
         if let Some(run) = run_of_keys(row, &request.args)
             && let (Some(key), Some(hash)) = (row.only_key(&request.args), request.hash)
-            && !self.recorder.is_on()
         {
-            return self.run_on_key(session.db, row, run, (key, hash), (request.args, reply));
+            let call = (request.args, reply);
+            if !self.recorder.is_on() {
+                return self.run_on_key(session.db, row, run, (key, hash), call);
+            }
+            return self.run_on_key_recorded(session.db, row, run, (key, hash), call);
         }
         self.run_otherwise(session, row, request, reply)
     }

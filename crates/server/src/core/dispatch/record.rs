@@ -51,8 +51,8 @@ impl Executor<'_> {
     }
 
     /// [`Executor::run_on_key`], while somebody reads the journal.
-    #[inline(always)]
-    fn run_on_key_recorded(
+    #[inline(never)]
+    pub(super) fn run_on_key_recorded(
         &mut self,
         db: u16,
         row: &Row,
