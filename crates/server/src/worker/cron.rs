@@ -103,7 +103,9 @@ impl Worker<'_> {
             pack::counted::used_bytes();
             self.server.background.purge();
             let has_spare = self.cron.spare_processor.look(elapsed_ms, self.server.mailboxes.len());
-            if has_spare && self.executor.config().huge_pages {
+            // Whoever loads wants the processors, also where others leave few of them.
+            let is_idle = has_spare && !self.server.persistence.is_loading();
+            if is_idle && self.executor.config().huge_pages {
                 self.server.background.unite();
             }
             self.server.background.defrag(&self.executor.config().defrag);
