@@ -3,6 +3,7 @@
 use crate::client::{Client, config, engines, request, start, start_at_noon};
 use base::random::Random;
 use server::{Config, OutputLimit, OutputLimits};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The integers that an array of bulk strings holds.
@@ -16,6 +17,34 @@ fn field_of(client: &mut Client, name: &str, field: &str) -> String {
     let line = list.lines().find(|line| line.contains(&format!(" name={name} "))).expect("it is listed");
     let mut values = line.split(' ').filter_map(|word| word.strip_prefix(field)?.strip_prefix('='));
     values.next().expect("a field of that name").to_owned()
+}
+
+/// A change of settings begins to keep the uses of keys anew, which takes the lock of each shard. A worker in
+/// the middle of a transaction holds many.
+#[test]
+fn settings_change_while_a_transaction_holds_the_shards_of_its_keys() {
+    const ROUNDS: usize = 40;
+    const KEYS: usize = 1000;
+    let server = start(config());
+    let (mut client, mut other) = (Client::connect(&server), Client::connect(&server));
+    other.check("CONFIG SET maxmemory-policy allkeys-lfu", "+OK\r\n");
+    let requests: String = (0..KEYS).map(|n| format!("INCR k{n}\r\nPING\r\n")).collect();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                other.check("CONFIG SET maxmemory-policy allkeys-lru", "+OK\r\n");
+                other.check("CONFIG SET maxmemory-policy allkeys-lfu", "+OK\r\n");
+            }
+        });
+        for round in 1..=ROUNDS {
+            client.send(format!("MULTI\r\n{requests}EXEC\r\n").as_bytes());
+            let replies = format!(":{round}\r\n+PONG\r\n").repeat(KEYS);
+            let queued = "+QUEUED\r\n".repeat(2 * KEYS);
+            client.expect(&format!("+OK\r\n{queued}*{}\r\n{replies}", 2 * KEYS));
+        }
+        is_over.store(true, Relaxed);
+    });
 }
 
 #[test]

@@ -2,9 +2,12 @@
 //! (`core/memory_limit.rs`).
 use super::{Executor, Look, Request};
 use crate::core::memory_limit::Room;
+use crate::core::modes::Modes;
+use crate::core::session::Session;
 use crate::state::latency;
 use crate::state::pause::Held;
 use base::hash::Hash;
+use std::hint::cold_path;
 
 impl Executor<'_> {
     /// Whether there is memory for what this request may add, after keys were evicted if need be. A request
@@ -43,6 +46,23 @@ impl Executor<'_> {
             self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
         }
         self.end();
+    }
+
+    /// Whether the command that runs on the server does so without a shard. One of a transaction that is not
+    /// alone, or of a script, does not.
+    #[inline]
+    pub(super) fn holds_no_shard(&self, session: &Session) -> bool {
+        !session.modes.has(Modes::EXECUTING) || self.is_alone && !session.modes.has(Modes::SCRIPT)
+    }
+
+    /// A policy that notes when keys are used has to begin before the next command. This waits for shards, so
+    /// whoever calls it holds none.
+    #[inline]
+    pub(super) fn heed_policy(&mut self) {
+        if std::mem::take(&mut self.is_policy_new) {
+            cold_path();
+            self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
+        }
     }
 
     /// Between batches: evicts for a moment where memory is over its limit. Returns whether there is more to

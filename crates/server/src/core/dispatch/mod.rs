@@ -129,6 +129,8 @@ pub(crate) struct Executor<'s> {
     users: Arc<Users>,
     users_version: u64,
     memory_limit: MemoryLimit<'s>,
+    /// The settings have changed, and with them perhaps the policy of eviction: see `heed_policy`.
+    is_policy_new: bool,
     /// Calls below these bounds are in no log of commands.
     bounds: Bounds,
     /// How many bytes of replies may be made for a client.
@@ -223,6 +225,7 @@ impl<'s> Executor<'s> {
             worker,
             counters: &server.counters.0[worker],
             mailboxes: &server.mailboxes,
+            is_policy_new: false,
             bounds: Bounds::of(&config, &meter),
             output_bound: OutputBound::of(&config),
             recorder: Recorder::new(worker),
@@ -329,6 +332,7 @@ impl<'s> Executor<'s> {
     pub(crate) fn set_now(&mut self, now: Moment) {
         self.now = now;
         self.refresh_config();
+        self.heed_policy();
     }
 
     #[inline]
@@ -351,8 +355,7 @@ impl<'s> Executor<'s> {
         self.output_bound = OutputBound::of(&self.config);
         self.tracked = tracked(&self.config, &self.meter);
         self.bound();
-        // A policy that notes when keys are used has to begin before the next command.
-        self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
+        self.is_policy_new = true;
     }
 
     /// Whether CLIENT PAUSE holds this request back.
@@ -851,6 +854,9 @@ impl<'s> Executor<'s> {
         // It may have been CONFIG SET, MONITOR or CLIENT NO-TOUCH: what follows in this batch obeys it.
         self.attend(session);
         self.refresh_config();
+        if self.holds_no_shard(session) {
+            self.heed_policy();
+        }
         self.refresh_users();
         let is_new = session.users_version != self.users_version;
         if is_new && !session.obey(&self.users) && session.after < After::Close {
