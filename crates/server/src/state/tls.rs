@@ -25,10 +25,11 @@ impl TlsInForce {
 }
 
 /// Makes the TLS of a configuration; None where it lets nobody connect with TLS. Where that fails the log
-/// says why.
+/// says why, and it fails too where TLS would be spoken with other servers only.
 pub(crate) fn load(config: &Config, log: &Log) -> Result<Option<Tls>, ()> {
-    if !config.uses_tls() {
+    if !config.needs_tls() {
         return Ok(None);
     }
-    Tls::load(&config.tls).map(Some).map_err(|why| log.warning(&why))
+    let tls = Tls::load(&config.tls).map_err(|why| log.warning(&why))?;
+    Ok(config.uses_tls().then_some(tls))
 }

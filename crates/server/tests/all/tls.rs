@@ -220,6 +220,29 @@ fn the_port_opens_and_closes_while_the_server_runs() {
     }
 }
 
+/// As in Redis, though there are no other servers yet.
+#[test]
+fn tls_between_servers_asks_for_certificates_where_no_client_speaks_it() {
+    let refused = |name: &str| {
+        format!(
+            "-ERR CONFIG SET failed (possibly related to argument '{name}') - Unable to update TLS \
+             configuration. Check server logs.\r\n"
+        )
+    };
+    for name in ["tls-replication", "tls-cluster"] {
+        let server = start(config());
+        let mut client = Client::connect(&server);
+        client.check(&format!("CONFIG SET {name} yes"), &refused(name));
+        client.check("CONFIG SET tls-cert-file /nope", "+OK\r\n");
+        client.check(&format!("CONFIG SET {name} yes"), &refused(name));
+        let server = start(Config { picks_tls_port: false, ..with_tls() });
+        let mut client = Client::connect(&server);
+        client.check(&format!("CONFIG SET {name} yes"), "+OK\r\n");
+        client.check("CONFIG SET tls-cert-file /nope", &refused("tls-cert-file"));
+        client.check(&format!("CONFIG SET {name} no tls-cert-file /nope"), "+OK\r\n");
+    }
+}
+
 /// The same path again, both files changed: no client is refused meanwhile, and who is there stays.
 #[test]
 fn certificates_are_read_again_under_load() {

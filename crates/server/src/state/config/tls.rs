@@ -33,9 +33,12 @@ macro_rules! text {
     };
 }
 
+/// Whether TLS is spoken with other servers.
+pub(super) const BETWEEN_SERVERS: [&str; 2] = ["tls-cluster", "tls-replication"];
+
 /// Whether a change of the setting of this name has to be put in force as TLS.
 pub(crate) fn is_of_tls(name: &str) -> bool {
-    ROWS.iter().any(|row| row.name == name)
+    ROWS.iter().any(|row| row.name == name) || BETWEEN_SERVERS.contains(&name)
 }
 
 pub(super) const ROWS: &[Setting] = &[

@@ -280,6 +280,13 @@ impl Config {
         self.tls_port != 0 || self.picks_tls_port
     }
 
+    /// Whether certificates and keys have to be right: clients can connect with TLS, or other servers would
+    /// be spoken to with it. There are none yet, but whoever asks for it is told at once, as by Redis.
+    pub(crate) fn needs_tls(&self) -> bool {
+        let is_on = |name: &&str| self.accepted.value(name, "no") == b"yes";
+        self.uses_tls() || super::tls::BETWEEN_SERVERS.iter().any(is_on)
+    }
+
     /// The duration from which on the latency monitor keeps an event; None where it is off.
     pub(crate) fn latency_threshold_ns(&self) -> Option<u64> {
         (self.latency_monitor_ms > 0).then(|| self.latency_monitor_ms.saturating_mul(1_000_000))

@@ -28,7 +28,8 @@ pub(in crate::state::config) const GROUPS: &[Group] = &[
     Group { title: "Cluster", because: "There is no cluster mode yet.", rows: CLUSTER },
     Group {
         title: "TLS of outgoing connections",
-        because: "There are no connections to other servers yet, and no finite-field Diffie-Hellman.",
+        because: "There are no connections to other servers yet, and no finite-field Diffie-Hellman. As in Redis \
+                  `tls-cluster yes` and `tls-replication yes` want certificates that can be loaded.",
         rows: TLS,
     },
     Group {
