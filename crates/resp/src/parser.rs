@@ -42,6 +42,10 @@ const UNAUTHENTICATED_BULK_BYTES_MAX: u64 = 16 * 1024;
 /// time, because it checks the length only after a read.
 const INLINE_GRACE_BYTES: usize = 16 * 1024;
 
+/// `*9\r\n`, and the shortest bulk string but for the last byte of its end.
+const PLAIN_HEADER_BYTES: usize = 4;
+const PLAIN_BULK_BYTES_MIN: usize = 5;
+
 /// Room is made for at most so many arguments at once, however many the header announces.
 const RESERVE_MAX: usize = 1024;
 
@@ -133,6 +137,12 @@ impl Parser {
         spans: &mut Vec<Span>,
         limits: &Limits,
     ) -> Result<Option<Parsed>, ProtocolError> {
+        if self.args_left == 0
+            && let Some(end) = plain_request(&buffer[*at..], *at, spans, limits)
+        {
+            *at += end;
+            return Ok(Some(Parsed::Request));
+        }
         while self.args_left == 0 {
             match self.start(buffer, at, spans, limits)? {
                 Start::Multibulk | Start::Empty => {}
@@ -291,6 +301,51 @@ impl Parser {
         self.read = len;
         Ok(Start::Multibulk)
     }
+}
+
+/// Parses a multibulk request that is there as a whole and has one to nine arguments of at most 999 bytes, as
+/// nearly all are: appends its spans, and returns its length. None for all others, of which nothing is taken.
+/// `origin` is where `request` starts in what the spans count from.
+#[inline(always)]
+fn plain_request(request: &[u8], origin: usize, spans: &mut Vec<Span>, limits: &Limits) -> Option<usize> {
+    let [b'*', count @ b'1'..=b'9', b'\r', _, ..] = *request else { return None };
+    let count = usize::from(count - b'0');
+    if count as u64 > limits.arg_count_max {
+        return None;
+    }
+    let (first, mut read) = (spans.len(), PLAIN_HEADER_BYTES);
+    spans.resize(first + count, Span { start: 0, len: 0 });
+    for span in &mut spans[first..] {
+        let Some((start, end)) = plain_bulk(request, read).filter(|(start, end)| {
+            let len = end - start - 2;
+            *end <= request.len() && len as u64 <= limits.bulk_len_bytes_max
+        }) else {
+            cold_path();
+            spans.truncate(first);
+            return None;
+        };
+        *span = Span { start: origin + start, len: end - start - 2 };
+        read = end;
+    }
+    Some(read)
+}
+
+/// Where the bulk string at `at` begins behind its header, and where it ends, which may be beyond what has
+/// come. None where the header is not one of one to three digits.
+#[inline(always)]
+fn plain_bulk(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let header = bytes.get(at..)?.first_chunk::<PLAIN_BULK_BYTES_MIN>()?;
+    let digit = |byte: u8| usize::from(byte.wrapping_sub(b'0'));
+    let (len, header_bytes) = match *header {
+        [b'$', a @ b'0'..=b'9', b'\r', ..] => (digit(a), 4),
+        [b'$', a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', ..] => (digit(a) * 10 + digit(b), 5),
+        [b'$', a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b'\r'] => {
+            (digit(a) * 100 + digit(b) * 10 + digit(c), 6)
+        }
+        _ => return None,
+    };
+    let start = at + header_bytes;
+    Some((start, start + len + 2))
 }
 
 /// Reads an inline request, if its line is there as a whole.

@@ -7,6 +7,8 @@
 //!         requests        each one's command, the hash of its first key, where its spans end
 //! ```
 //!
+//! Requests that come together are copied together, with what stands between them.
+//!
 //! A part is full at [`PART_BYTES`], so that a long queue is never copied to grow, and a short one takes one
 //! part that grows as it needs. A short one that has run leaves its room for the next one of any client of
 //! its worker ([`Room`]): to allocate and grow it was a twentieth of a transaction of five commands.
@@ -123,17 +125,50 @@ impl Queue {
     /// Appends a request to the command with this number and these flags.
     pub(crate) fn push(&mut self, (row, flags): (usize, Flags), hash: Option<Hash>, args: &Args<'_>) {
         let bytes = args.framed_bytes_from(0);
-        let is_full =
-            |part: &Part| part.bytes.len() + bytes > PART_BYTES || part.requests.len() == PART_REQUESTS;
-        if self.parts.last().is_none_or(is_full) {
-            self.full_bytes = self.room_bytes();
-            self.parts.push(Part::default());
-        }
-        let part = self.parts.last_mut().expect("there is one now");
+        let part = self.part_for(bytes, 1);
         part.push(row, hash, args);
         self.len += 1;
         self.request_bytes += bytes;
         self.flags = self.flags.or(flags);
+    }
+
+    /// Appends so many requests that lie one behind the other: `args` are the arguments of all of them.
+    /// `requests` has of each the command, the hash of its first key, and where its arguments end among these.
+    /// False, and nothing has happened, where they do not fit into one part.
+    pub(crate) fn push_run(
+        &mut self,
+        (args, count): (&Args<'_>, usize),
+        requests: impl Iterator<Item = ((usize, Flags), Option<Hash>, usize)>,
+    ) -> bool {
+        let bytes = args.framed_bytes_from(0);
+        if bytes > PART_BYTES || count > PART_REQUESTS {
+            return false;
+        }
+        let part = self.part_for(bytes, count);
+        let first_span = part.spans.len();
+        args.append_to(&mut part.bytes, &mut part.spans);
+        let mut all_flags = Flags::NONE;
+        part.requests.extend(requests.map(|((row, flags), hash, args_end)| {
+            all_flags = all_flags.or(flags);
+            Packed { row: row as u32, spans_end: (first_span + args_end) as u32, hash }
+        }));
+        self.len += count;
+        self.request_bytes += bytes;
+        self.flags = self.flags.or(all_flags);
+        true
+    }
+
+    /// The last part, or a new one where these bytes or so many requests do not fit into it.
+    #[inline]
+    fn part_for(&mut self, bytes: usize, count: usize) -> &mut Part {
+        let is_full = |part: &Part| {
+            part.bytes.len() + bytes > PART_BYTES || part.requests.len() + count > PART_REQUESTS
+        };
+        if self.parts.last().is_none_or(is_full) {
+            self.full_bytes = self.room_bytes();
+            self.parts.push(Part::default());
+        }
+        self.parts.last_mut().expect("there is one now")
     }
 
     /// The requests, in the order in which they came.
@@ -214,6 +249,30 @@ mod tests {
         }
         assert_eq!((count, queue.len()), (2000, 2000));
         assert!(queue.has(Flags::WRITE) && queue.has(Flags::READONLY) && !queue.has(Flags::ADMIN));
+    }
+
+    #[test]
+    fn requests_that_come_together_are_kept_as_if_each_had_come_by_itself() {
+        let (set, get) = ((7, Flags::WRITE), (8, Flags::READONLY));
+        let words: &[&[u8]] = &[b"SET", b"k", b"v", b"GET", b"k", b"GET", b"other"];
+        let run = [(set, Some(Hash(1)), 3), (get, Some(Hash(1)), 5), (get, None, 7)];
+        let mut queue = Queue::new();
+        for _ in 0..2 {
+            with_args(&[b"GET", b"before"], |args| queue.push(get, None, &args));
+            with_args(words, |args| assert!(queue.push_run((&args, 3), run.into_iter())));
+        }
+        assert_eq!((queue.len(), queue.request_bytes(), queue.parts.len()), (8, 2 * (9 + 17), 1));
+        assert!(queue.has(Flags::WRITE) && queue.has(Flags::READONLY));
+        let kept: Vec<_> =
+            queue.iter().map(|one| (one.row, one.hash, one.args.at(one.args.len() - 1))).collect();
+        let half: [(_, _, &[u8]); 4] =
+            [(8, None, b"before"), (7, Some(Hash(1)), b"v"), (8, Some(Hash(1)), b"k"), (8, None, b"other")];
+        assert!(kept[..4] == half && kept[4..] == half);
+        let long = vec![b'v'; PART_BYTES];
+        let is_kept = with_args(&[b"SET", b"k", &long], |args| {
+            queue.push_run((&args, 1), [(set, None, 3)].into_iter())
+        });
+        assert!(!is_kept && queue.len() == 8, "it takes a part of its own");
     }
 
     #[test]

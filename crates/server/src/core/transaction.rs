@@ -48,6 +48,26 @@ impl Session {
         self.record.note_queue(queue, counters);
     }
 
+    /// Keeps requests for EXEC that came together: so many, with these arguments of all of them. False, and
+    /// nothing has happened, where they have to be kept one by one, because nothing more is kept or because
+    /// this much may not be.
+    pub(crate) fn enqueue_run(
+        &mut self,
+        (args, count): (&Args<'_>, usize),
+        requests: impl Iterator<Item = ((usize, Flags), Option<Hash>, usize)>,
+        bytes_max: u64,
+        counters: &Counters,
+    ) -> bool {
+        let Some(queue) = self.queue.as_deref_mut() else { return false };
+        let bytes = (queue.request_bytes() + args.framed_bytes_from(0)) as u64;
+        let is_kept = !queue.is_broken && !self.record.is_watch_broken() && bytes <= bytes_max;
+        if !is_kept || !queue.push_run((args, count), requests) {
+            return false;
+        }
+        self.record.note_queue(queue, counters);
+        true
+    }
+
     /// A request was refused while the transaction is open.
     pub(crate) fn break_transaction(&mut self) {
         if let Some(queue) = self.queue.as_deref_mut() {

@@ -9,11 +9,13 @@
 //! lasts: what was parsed and could not run is parsed again, so it must be little.
 use super::input::Input;
 use super::table::Connection;
+use crate::core::dispatch::Executor;
 use crate::core::registry::Row;
 use crate::core::server::Server;
+use crate::core::session::Session;
 use base::hash::Hash;
 use net::{ConnId, Engine, Received};
-use resp::{Args, Limits, Parser, ProtocolError, Span};
+use resp::{Args, Limits, Parser, ProtocolError, Reply, Span};
 use std::hint::cold_path;
 use std::ops::Range;
 use store::Keyspace;
@@ -23,9 +25,17 @@ const RECEIVE_BYTES: usize = 64 << 10;
 /// Requests of one connection that are parsed at a time: enough that the next ones' keys can be asked for in
 /// time.
 const REQUESTS_MAX: usize = 128;
+/// Whether a key was asked for is looked up among so many requests: a transaction often names one twice.
+const ASKED_FOR: usize = 3;
 /// A batch of this many bytes is executed before more is received, so that it stays in a core's second-level
 /// cache.
 const BATCH_BYTES: usize = 128 << 10;
+
+/// How many requests ahead of the one that runs the leaf of their key is asked for, and then the key's entry
+/// in it: enough to hide the memory's latency twice, few enough that what arrives is still in the first-level
+/// cache when its request runs (docs/decisions/prefetch-at-a-distance.md).
+pub(super) const LEAF_AHEAD: usize = 16;
+pub(super) const ENTRY_AHEAD: usize = 8;
 
 /// What one round of the event loop has received and parsed. Its vectors keep their room.
 #[derive(Default)]
@@ -46,7 +56,7 @@ pub(super) struct Parsed<'s> {
     pub(super) row: Option<&'s Row>,
     /// The hash of its first key, if the command's row says which argument that is.
     pub(super) hash: Option<Hash>,
-    /// The request before it has the same key, whose memory is asked for once.
+    /// One of the few requests before it has the same key, whose memory is asked for once.
     is_asked_for: bool,
     /// The database selected when it was parsed, which is where to prefetch.
     db: u16,
@@ -253,7 +263,7 @@ impl<'s> Batch<'s> {
                 server.keyspace.prefetch_shard(hash);
             }
             let (db, spans_end) = (connection.session.db, self.spans.len());
-            let is_asked_for = self.requests.last().is_some_and(|last| (last.db, last.hash) == (db, hash));
+            let is_asked_for = is_asked_for(&self.requests, db, hash);
             self.requests.push(Parsed { row, hash, db, is_asked_for, spans_end, end: at });
             if self.requests.len() == last {
                 cold_path();
@@ -292,6 +302,27 @@ impl<'s> Batch<'s> {
         if let Some(Parsed { hash: Some(hash), db, is_asked_for: false, .. }) = self.requests.get(index) {
             keyspace.prefetch_entry_hashed(*db, *hash);
         }
+    }
+
+    /// Asks for what later requests need, before this one runs.
+    #[inline(always)]
+    pub(super) fn prefetch_ahead(&self, index: usize, keyspace: &Keyspace) {
+        self.prefetch_leaf(index + LEAF_AHEAD, keyspace);
+        self.prefetch_entry(index + ENTRY_AHEAD, keyspace);
+    }
+
+    /// Keeps these requests of a transaction for EXEC, up to the first that needs a closer look. Their spans
+    /// begin at the given one. Returns how many were kept.
+    pub(super) fn enqueue_next(
+        &self,
+        executor: &mut Executor<'s>,
+        session: &mut Session,
+        (numbers, first_span, bytes): (Range<usize>, usize, &[u8]),
+        reply: &mut Reply,
+    ) -> usize {
+        let next = self.requests[numbers].iter().map(|p| (p.row, p.hash, p.spans_end - first_span));
+        let args = |end| self.args(first_span..first_span + end, bytes);
+        executor.enqueue_run(session, next, args, reply)
     }
 
     /// The arguments that lie in these spans.
@@ -340,6 +371,12 @@ impl<'s> Batch<'s> {
         kept.extend_from_slice(&bytes[first.end..]);
         connection.input.replace(kept);
     }
+}
+
+/// Whether one of the last of these requests has a key of this hash.
+#[inline(always)]
+fn is_asked_for(requests: &[Parsed<'_>], db: u16, hash: Option<Hash>) -> bool {
+    requests.iter().rev().take(ASKED_FOR).any(|last| (last.db, last.hash) == (db, hash))
 }
 
 /// Writes a request as an array of bulk strings, which any parser takes.

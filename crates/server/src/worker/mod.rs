@@ -48,7 +48,7 @@ use crate::core::subscriptions::Subscriptions;
 use crate::state::clock::{Clock, Stopwatch};
 use crate::state::counters::Counters;
 use base::Millis;
-use batch::{Batch, Parsed, Rest, Turn};
+use batch::{Batch, ENTRY_AHEAD, LEAF_AHEAD, Parsed, Rest, Turn};
 use block::Waits;
 use cron::Cron;
 use disconnected::Disconnected;
@@ -66,11 +66,6 @@ use std::time::Duration;
 use store::Garbage;
 use table::{Connection, Flow, Table};
 
-/// How many requests ahead of the one that runs the leaf of their key is asked for, and then the key's entry
-/// in it: enough to hide the memory's latency twice, few enough that what arrives is still in the first-level
-/// cache when its request runs (docs/decisions/prefetch-at-a-distance.md).
-const LEAF_AHEAD: usize = 16;
-const ENTRY_AHEAD: usize = 8;
 /// Buffers of a batch that take more than this are given back as soon as it has run; smaller ones ten times a
 /// second.
 const ROOM_BYTES_KEPT: usize = 4 << 20;
@@ -522,10 +517,11 @@ impl<'s> Worker<'s> {
         let (bound, record) = (executor.output_bound(), &connection.session.record);
         let is_subscribed = connection.session.modes.has(Modes::SUBSCRIBED);
         reply.bound(bound.room_bytes(server, (record, is_subscribed), || engine.unsent_bytes(turn.id)));
-        for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
+        let requests = &batch.requests[turn.requests.clone()];
+        let mut index = 0;
+        while let Some(request) = requests.get(index) {
             let number = turn.requests.start + index;
-            batch.prefetch_leaf(number + LEAF_AHEAD, &server.keyspace);
-            batch.prefetch_entry(number + ENTRY_AHEAD, &server.keyspace);
+            batch.prefetch_ahead(number, &server.keyspace);
             let Parsed { row, hash, spans_end, .. } = *request;
             let request = Request { row, hash, args: batch.args(first_span..spans_end, bytes) };
             first_span = spans_end;
@@ -566,8 +562,18 @@ impl<'s> Worker<'s> {
                     return index + 1;
                 }
             }
+            index += 1;
+            if executor.queues_freely(&connection.session) {
+                cold_path();
+                let next = (number + 1..turn.requests.end, first_span, bytes);
+                let count = batch.enqueue_next(executor, &mut connection.session, next, reply);
+                if count > 0 {
+                    (number + 1..number + 1 + count).for_each(|n| batch.prefetch_ahead(n, &server.keyspace));
+                    (index, first_span) = (index + count, batch.requests[number + count].spans_end);
+                }
+            }
         }
-        turn.requests.len()
+        requests.len()
     }
 
     /// Decides what becomes of a connection whose replies are sent: closed, read from again, served again, or

@@ -1,6 +1,6 @@
 //! Transactions: what is queued runs as one step on any number of workers, whatever it is, and a client that
 //! queues without end, or leaves, takes nothing with it.
-use crate::client::{Client, config, engines, request, start, start_at_noon};
+use crate::client::{Client, Stream, config, engines, request, start, start_at_noon};
 use base::random::Random;
 use server::{Config, OutputLimit, OutputLimits};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,6 +17,45 @@ fn field_of(client: &mut Client, name: &str, field: &str) -> String {
     let line = list.lines().find(|line| line.contains(&format!(" name={name} "))).expect("it is listed");
     let mut values = line.split(' ').filter_map(|word| word.strip_prefix(field)?.strip_prefix('='));
     values.next().expect("a field of that name").to_owned()
+}
+
+/// What comes in one piece is queued together as far as it can be.
+#[test]
+fn requests_that_come_at_once_are_queued_as_those_that_come_one_by_one() {
+    let server = start(Config { worker_threads: 1, ..config() });
+    let mut other = Client::connect(&server);
+    let talks = [
+        "MULTI|SET a 1|GET a|GET|EXEC",
+        "MULTI|SET a 1|NOSUCH|GET a|EXEC",
+        "MULTI|SET a 1|GET a|MULTI|INCR a|EXEC|GET a",
+        "MULTI|SET a 1|CONFIG GET port|OBJECT ENCODING a|OBJECT|GET a|EXEC",
+        "MULTI|SET a 1|INCR a|WATCH a|INCR a|DISCARD|GET a",
+        "MULTI|SET a 1|CLIENT REPLY SKIP|INCR a|INCR a|EXEC|GET a",
+        "CLIENT REPLY OFF|MULTI|SET a 1|INCR a|CLIENT REPLY ON|EXEC|GET a",
+        "CLIENT REPLY SKIP|MULTI|SET a 1|INCR a|EXEC|GET a",
+        "MULTI|SELECT 3|SET b x|SELECT 0|SET a 7|EXEC|GET a",
+        "MULTI|SUBSCRIBE c|UNSUBSCRIBE c|PING|EXEC|PING",
+        "WATCH a|SET a 5|MULTI|INCR a|INCR a|EXEC|GET a",
+        "MULTI|EXEC|MULTI|PING|EXEC",
+        "MULTI|SET a 1|INCR a|INCR a|RESET|GET a",
+    ];
+    for talk in talks {
+        let requests: String = talk.split('|').map(|request| format!("{request}\r\n")).collect();
+        let mut replies = Vec::new();
+        for is_one_piece in [false, true] {
+            other.check("FLUSHALL", "+OK\r\n");
+            let mut client = Client::connect(&server);
+            for piece in requests.split_inclusive(|c| c == '\n' && !is_one_piece) {
+                client.send(piece.as_bytes());
+                // When this is answered the worker has taken in what was sent before.
+                other.check("PING", "+PONG\r\n");
+            }
+            client.stream().finish();
+            replies.push(client.rest());
+        }
+        assert_eq!(replies[0], replies[1], "{talk}");
+        assert!(!replies[0].is_empty(), "{talk}");
+    }
 }
 
 /// A change of settings begins to keep the uses of keys anew, which takes the lock of each shard. A worker in

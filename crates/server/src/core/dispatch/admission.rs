@@ -12,7 +12,9 @@ use crate::core::registry::Row;
 use crate::core::server::Server;
 use crate::core::session::{After, Session};
 use crate::state::acl::Users;
+use crate::state::pause::Held;
 use crate::state::persistence::{LOADING, NOTHING, UNSAVED, UNWRITTEN};
+use base::hash::Hash;
 use command::{Done, Error, Flags};
 use resp::{Args, Reply};
 use std::hint::cold_path;
@@ -23,6 +25,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// to be asked.
 pub(super) const NOT_SIMPLY_QUEUED: Flags =
     Flags::NEVER_QUEUED.or(Flags::NO_MULTI).or(Flags::LOOKS_INSIDE).or(Flags::LOADS_CODE);
+
+/// What a request is answered that is kept for EXEC.
+const QUEUED: &[u8] = b"+QUEUED\r\n";
 
 impl<'s> Executor<'s> {
     /// The worker's copy of the users, which may be older than those in force.
@@ -158,11 +163,58 @@ impl<'s> Executor<'s> {
         session.record.last_row.store(row.number as u32, Relaxed);
         let request = (request.hash, &request.args);
         session.enqueue((row.number, row.flags), request, self.counters);
-        reply.append(b"+QUEUED\r\n");
+        reply.append(QUEUED);
         if session.queued_bytes() as u64 > self.query_buffer_bytes_max(session) {
             session.after = After::Overflow;
         }
     }
+}
+
+impl<'s> Executor<'s> {
+    /// Whether [`Executor::enqueue_run`] may take what this session has sent.
+    #[inline]
+    pub(crate) fn queues_freely(&self, session: &Session) -> bool {
+        session.modes.only_queues() && !self.is_guarded && session.reply_mode.answers()
+    }
+
+    /// Keeps the next requests of a batch for EXEC together, up to the first of which anything is to be
+    /// asked, and answers each. Of each request `next` has the row, the hash of its first key, and where its
+    /// arguments end in what `args` makes of all of them. Returns how many were taken; those are not timed.
+    #[inline(never)]
+    pub(crate) fn enqueue_run<'a>(
+        &mut self,
+        session: &mut Session,
+        next: impl ExactSizeIterator<Item = (Option<&'s Row>, Option<Hash>, usize)> + Clone,
+        args: impl FnOnce(usize) -> Args<'a>,
+        reply: &mut Reply,
+    ) -> usize {
+        if self.held != Held::Nothing {
+            return 0;
+        }
+        let (mut count, mut end, mut last_row) = (0, 0, None);
+        for (row, _, args_end) in next.clone() {
+            let Some(row) = row.filter(|row| is_simply_queued(row, args_end - end)) else { break };
+            (count, end, last_row) = (count + 1, args_end, Some(row));
+        }
+        let Some(last_row) = last_row.filter(|_| count > 1) else { return 0 };
+        let requests = next
+            .take(count)
+            .filter_map(|(row, hash, end)| row.map(|row| ((row.number, row.flags), hash, end)));
+        let bytes_max = self.query_buffer_bytes_max(session);
+        if !session.enqueue_run((&args(end), count), requests, bytes_max, self.counters) {
+            return 0;
+        }
+        session.record.last_row.store(last_row.number as u32, Relaxed);
+        (0..count).for_each(|_| reply.append(QUEUED));
+        self.lap();
+        count
+    }
+}
+
+/// Whether a request of so many arguments is queued without a further look.
+#[inline]
+fn is_simply_queued(row: &Row, args: usize) -> bool {
+    row.subcommands.is_empty() && row.arity.accepts(args) && !row.flags.has_any(NOT_SIMPLY_QUEUED)
 }
 
 #[cold]
