@@ -133,7 +133,7 @@ impl Queue {
     }
 
     /// Appends so many requests that lie one behind the other: `args` are the arguments of all of them.
-    /// `requests` has of each the command, the hash of its first key, and where its arguments end among these.
+    /// `requests` has of each the command, the hash of its first key, and where its arguments end in these.
     /// False, and nothing has happened, where they do not fit into one part.
     pub(crate) fn push_run(
         &mut self,

@@ -187,9 +187,9 @@ impl Writer<'_> {
         if name.ends_with("unsubscribe") && self.is_in_transaction[connection] {
             return;
         }
-        // What a transaction has caused to be told goes by how its client tracks at the end of it
+        // What a transaction has caused to be told goes by how its client tracks and listens at the end of it
         // (docs/differences.md).
-        let changes_ways = name == "hello" || full_name == "client|tracking";
+        let changes_ways = name == "hello" || full_name == "client|tracking" || name.ends_with("subscribe");
         if changes_ways && self.is_in_transaction[connection] && self.themes.contains(&Theme::Copies) {
             return;
         }
