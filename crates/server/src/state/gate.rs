@@ -234,6 +234,7 @@ impl Gates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::random::Random;
 
     fn is_inside(entered: &Entered<'_>) -> bool {
         matches!(entered, Entered::Inside(_))
@@ -305,6 +306,72 @@ mod tests {
         });
         assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3]);
         assert_eq!(gates.waiting.load(SeqCst), 0);
+    }
+
+    /// Who is inside and who is alone, as they say themselves.
+    #[derive(Default)]
+    struct Data {
+        inside: AtomicUsize,
+        alone: AtomicUsize,
+    }
+
+    impl Data {
+        fn enter(&self, gates: &Gates, worker: usize, random: &mut Random) {
+            let entered = gates.enter(worker);
+            if !is_inside(&entered) {
+                return;
+            }
+            self.inside.fetch_add(1, SeqCst);
+            pause(random);
+            assert_eq!(self.alone.load(SeqCst), 0, "somebody is alone beside who is inside");
+            self.inside.fetch_sub(1, SeqCst);
+        }
+
+        fn be_alone(&self, alone: Alone<'_>, random: &mut Random) {
+            assert_eq!(self.alone.fetch_add(1, SeqCst), 0, "two are alone");
+            pause(random);
+            if random.below(3) == 0 {
+                alone.gates.leave_ajar();
+                pause(random);
+            }
+            assert_eq!(self.inside.load(SeqCst), 0, "somebody is inside beside who is alone");
+            self.alone.fetch_sub(1, SeqCst);
+        }
+    }
+
+    fn pause(random: &mut Random) {
+        (0..random.below(4)).for_each(|_| std::thread::yield_now());
+    }
+
+    #[test]
+    fn nobody_is_inside_beside_who_is_alone_in_whatever_order_all_come() {
+        const WORKERS: usize = 3;
+        for seed in 0..20 {
+            let (gates, data) = (Gates::new(WORKERS), Data::default());
+            std::thread::scope(|scope| {
+                for thread in 0..WORKERS + 2 {
+                    let (gates, data) = (&gates, &data);
+                    let mut random = Random::new(seed << 8 | thread as u64);
+                    scope.spawn(move || {
+                        for _ in 0..150 {
+                            let wants_all = thread >= WORKERS || random.below(4) == 0;
+                            match (wants_all, thread < WORKERS) {
+                                (false, _) => data.enter(gates, thread, &mut random),
+                                (true, false) => data.be_alone(gates.enter_alone(), &mut random),
+                                (true, true) => {
+                                    if let Ok(alone) = gates.try_enter_alone() {
+                                        data.be_alone(alone, &mut random);
+                                    }
+                                }
+                            }
+                        }
+                    });
+                }
+            });
+            let queue = gates.queue();
+            assert!(queue.waiting.is_empty() && queue.entering == 0 && !queue.is_taken, "seed {seed}");
+            assert_eq!(gates.waiting.load(SeqCst), 0, "seed {seed}");
+        }
     }
 
     #[test]
