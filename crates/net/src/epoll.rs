@@ -234,7 +234,7 @@ impl Epoll {
         }
     }
 
-    /// Waits in the kernel. Returns how many events came.
+    /// Waits in the kernel, by the system call itself (`socket.rs` says why). Returns how many events came.
     fn wait(&mut self, wait: Wait) -> io::Result<usize> {
         let timeout_ms = match wait {
             Wait::Not => 0,
@@ -245,8 +245,12 @@ impl Epoll {
             }
         };
         let (fd, room) = (self.epoll.as_raw_fd(), EVENTS_MAX as i32);
+        let no_mask = std::ptr::null::<libc::sigset_t>();
         // SAFETY: `events` has room for EVENTS_MAX events, all of which may be written.
-        let n = unsafe { libc::epoll_wait(fd, self.events.as_mut_ptr(), room, timeout_ms) };
+        let n = unsafe {
+            let events = self.events.as_mut_ptr();
+            libc::syscall(libc::SYS_epoll_pwait, fd, events, room, timeout_ms, no_mask, 0_usize)
+        };
         if let Ok(n) = usize::try_from(n) {
             // SAFETY: the kernel has written the first `n` events.
             unsafe { self.events.set_len(n) };
