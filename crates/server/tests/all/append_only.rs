@@ -606,3 +606,43 @@ fn a_file_of_times_is_written_and_read() {
     assert!(read(&folder.file(FIRST)).starts_with(b"#TS:"));
     assert_eq!(len(&folder.start().unwrap()), 1);
 }
+
+/// A reader of the journal that does nothing with it.
+struct Idle;
+
+impl disk::journal::Reader for Idle {
+    fn take(&mut self, _: &disk::journal::Record<'_>) {}
+
+    fn pause(&mut self) -> Option<std::time::Duration> {
+        None
+    }
+}
+
+/// A worker keeps all gates behind a script that ran alone, and what comes next is recorded under them. When
+/// it gives them back everything is published, so nothing of it comes after the journal has ended and begun
+/// anew.
+#[test]
+fn the_journal_ends_and_begins_between_any_two_requests_that_follow_scripts() {
+    const ROUNDS: usize = 60;
+    let server = start(config());
+    let script = "EVAL \"return redis.call('SET', 'undeclared', 1)\" 0\r\n";
+    let sets: String = (0..15).map(|n| format!("SET k{n} v\r\n")).collect();
+    // The gates go a millisecond after they were taken, before the script that comes then.
+    let requests = format!("{script}{sets}").repeat(40);
+    std::thread::scope(|scope| {
+        let clients = [(); 2].map(|()| {
+            let mut client = Client::connect(&server);
+            let requests = &requests;
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    client.send(requests.as_bytes());
+                    client.expect(&"+OK\r\n".repeat(40 * 16));
+                }
+            })
+        });
+        while !clients.iter().all(|client| client.is_finished()) {
+            let reader = server.read_journal(Box::new(Idle)).unwrap();
+            server.end_journal(reader);
+        }
+    });
+}

@@ -152,7 +152,9 @@ impl<'s> Executor<'s> {
     fn give_gates_back(&mut self) {
         let now = self.meter.read();
         if self.kept_gates.as_ref().is_some_and(|kept| now.since(kept.since) >= self.turn_ticks) {
-            self.kept_gates = None;
+            // What has run under them is published first, as at the end of a batch: whoever holds all gates
+            // finds nothing of it left.
+            self.end();
             self.begin();
         }
     }
