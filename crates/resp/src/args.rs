@@ -103,6 +103,11 @@ impl<'a> Args<'a> {
         Some(Args { buffer: self.buffer, spans })
     }
 
+    /// How many bytes the arguments from `index` on have together.
+    pub fn bytes_from(&self, index: usize) -> u64 {
+        self.iter_from(index).map(|arg| arg.len() as u64).sum()
+    }
+
     /// The arguments from `index` on.
     pub fn iter_from(&self, index: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let this = *self;

@@ -14,8 +14,7 @@ impl Executor<'_> {
     /// adds about as many bytes as its arguments have.
     #[inline(never)]
     pub(super) fn room_for(&mut self, db: u16, request: &Request<'_, '_>) -> Room {
-        let coming_bytes = request.args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64;
-        self.room_for_bytes(coming_bytes, request.hash.map(|hash| (db, hash)))
+        self.room_for_bytes(request.args.bytes_from(1), request.hash.map(|hash| (db, hash)))
     }
 
     /// Whether there is memory for so many bytes; `beside` is where keys may go for it first.

@@ -897,8 +897,3 @@ fn admit<'s>(request: &Request<'s, '_>) -> Result<&'s Row, Refusal<'s>> {
     }
     Ok(row)
 }
-
-/// About how many bytes a request adds to memory: those of its arguments.
-fn bytes_of(args: &Args<'_>) -> u64 {
-    args.iter_from(1).map(<[u8]>::len).sum::<usize>() as u64
-}

@@ -9,7 +9,7 @@
 //!
 //! A served request may change a key that other requests wait for. So serving goes in rounds: each tries the
 //! requests whose keys the round before has changed.
-use super::{Executor, Request, bytes_of};
+use super::{Executor, Request};
 use crate::core::error;
 use crate::core::mailbox::Message;
 use crate::core::modes::Modes;
@@ -236,7 +236,7 @@ impl<'s> Executor<'s> {
             }
             return outcome;
         }
-        if row.flags.has(Flags::DENYOOM) && self.memory_limit.refuses(bytes_of(&waiter.args())) {
+        if row.flags.has(Flags::DENYOOM) && self.memory_limit.refuses(waiter.args().bytes_from(1)) {
             *waiting = None;
             self.refuse_waiter(waiter, row, error::OUT_OF_MEMORY);
             return Outcome::Answered;
