@@ -7,6 +7,7 @@ use super::attempt::{Fate, QueueAttempt};
 use crate::core::call::{Scripting, ServerRun};
 use crate::core::dispatch::Executor;
 use crate::core::dispatch::exec::Left;
+use crate::core::modes::Modes;
 use crate::core::queue::{Queue, Queued};
 use crate::core::registry::Run;
 use crate::core::session::{ReplyMode, Session};
@@ -31,6 +32,8 @@ impl<'s> Executor<'s> {
 
     /// Whether a worker tries to run what the session has queued.
     pub(super) fn may_attempt_queue(&self, session: &Session) -> bool {
+        // What is evicted between two scripts, and what the log of refusals is told, cannot be taken back.
+        let may_leave_traces = self.memory_limit.is_set() || session.modes.has(Modes::RESTRICTED);
         let is_plain = session.reply_mode == ReplyMode::On && !self.server.monitors.is_any();
         let is_attempted = |Queued { row, args, .. }: Queued<'_>| {
             let run = self.server.registry.row(row).run;
