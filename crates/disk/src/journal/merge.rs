@@ -58,28 +58,23 @@ impl Merge {
         self.lanes[lane].spent.drain(..)
     }
 
-    /// Hands on the records whose turn it is, so many at most, in the order of their numbers.
-    pub fn drain(&mut self, records_max: usize, take: &mut dyn FnMut(&Record<'_>)) {
-        let end = self.next.saturating_add(records_max as u64);
+    /// Hands on all records whose turn it is, in the order of their numbers.
+    pub fn drain(&mut self, take: &mut dyn FnMut(&Record<'_>)) {
         // The records of one batch often have neighbouring numbers: each lane is emptied as far as it goes.
         let mut quiet_lanes = 0;
         let mut lane = 0;
         while quiet_lanes < self.lanes.len() {
             let before = self.next;
-            self.drain_lane(lane, end, take);
+            self.drain_lane(lane, take);
             quiet_lanes = if self.next == before { quiet_lanes + 1 } else { 1 };
             lane = (lane + 1) % self.lanes.len();
         }
     }
 
-    /// Up to the record with the number `end`.
-    fn drain_lane(&mut self, lane: usize, end: u64, take: &mut dyn FnMut(&Record<'_>)) {
+    fn drain_lane(&mut self, lane: usize, take: &mut dyn FnMut(&Record<'_>)) {
         let lane = &mut self.lanes[lane];
         while let Some(published) = lane.published.front_mut() {
             while let Some((record, len)) = Record::first(&published.buffer[published.done..]) {
-                if self.next == end {
-                    return;
-                }
                 if record.number != self.next {
                     assert!(record.number > self.next, "each number is used once, in its worker's order");
                     return;
@@ -122,14 +117,13 @@ mod tests {
                 if random.below(3) == 0 {
                     let lane = random.below(lanes as u64) as usize;
                     merge.push(lane, std::mem::take(&mut open[lane]));
-                    let records_max = if random.below(2) == 0 { 3 } else { usize::MAX };
-                    merge.drain(records_max, &mut take);
+                    merge.drain(&mut take);
                 }
             }
             for (lane, buffer) in open.into_iter().enumerate() {
                 merge.push(lane, buffer);
             }
-            merge.drain(usize::MAX, &mut take);
+            merge.drain(&mut take);
             assert_eq!(seen, (5..205).collect::<Vec<_>>(), "seed {seed}");
             assert!(merge.is_empty());
             let spent: Vec<Vec<u8>> =

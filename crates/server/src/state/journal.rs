@@ -37,8 +37,6 @@ const MUCH_BYTES: usize = 256 << 10;
 /// A group of records is whole when no more have come for so long, which is a quarter of the time of a sync.
 const GATHER_PAUSE_MIN: Duration = Duration::from_micros(50);
 const GATHER_PAUSE_MAX: Duration = Duration::from_millis(1);
-/// In one of so many groups it is looked how long the requests of all take.
-const GROUPS_BETWEEN_LOOKS: usize = 64;
 /// So many buffers are kept for each lane to be used again, if they are not larger than this. They are given
 /// back when nothing comes for a while.
 const SPARE_MAX: usize = 4;
@@ -105,58 +103,10 @@ struct Reading {
 /// together: a sync takes as long for fifty records as for one, and what arrives while it runs has to wait
 /// for the next. So the next group is expected to have as many records as this one, and those that have come
 /// in the meantime. It is waited for as long as more records keep coming, and not longer than a sync takes.
-///
-/// ```text
-/// all together   sync . . . | requests | sync . . . | requests |       n for a sync and their requests
-/// two halves     sync a     | sync b     | sync a     |                n for two syncs, or their requests,
-///                requests b | requests a | requests b |                whichever takes longer
-/// ```
-///
-/// Where the disk is faster than the requests of all of them, half of them are a group, also where more have
-/// come, so that the disk and the workers are busy at the same time. How long the requests of all take is
-/// looked at now and then.
+#[derive(Default)]
 struct Group {
     expected: usize,
     took: Duration,
-    ended: Stopwatch,
-    /// How long after the end of a sync all had come that were expected.
-    filled_in: Duration,
-    /// Counts the groups.
-    number: usize,
-}
-
-impl Group {
-    fn new() -> Group {
-        let none = Duration::ZERO;
-        Group { expected: 0, took: none, ended: Stopwatch::start(), filled_in: none, number: 0 }
-    }
-
-    /// Whether the next one is a half of the records that are expected.
-    fn is_half(&self) -> bool {
-        !self.number.is_multiple_of(GROUPS_BETWEEN_LOOKS) && self.took < self.filled_in
-    }
-
-    /// How many records are waited for.
-    fn wanted(&self) -> usize {
-        if self.is_half() { self.expected.div_ceil(2) } else { self.expected }
-    }
-
-    /// It is about to be written: how many records, at most.
-    fn begin(&mut self) -> usize {
-        if self.is_half() {
-            return self.wanted().max(1);
-        }
-        self.filled_in = Duration::from_nanos(self.ended.elapsed_ns());
-        usize::MAX
-    }
-
-    /// So many records were written, which began at that moment; so many wait.
-    fn end(&mut self, began: &Stopwatch, (records, waiting): (usize, usize)) {
-        self.took = Duration::from_nanos(began.elapsed_ns());
-        self.expected = records + waiting;
-        self.ended = Stopwatch::start();
-        self.number = self.number.wrapping_add(1);
-    }
 }
 
 /// Wakes the thread.
@@ -364,11 +314,6 @@ impl Journal {
     /// Hands to the readers what has been published, as far as its turn has come. Returns how many records
     /// that were, and after how long a reader wants to be called again.
     pub(crate) fn turn(&self) -> (usize, Option<Duration>) {
-        self.turn_of(usize::MAX)
-    }
-
-    /// The same for so many records at most.
-    fn turn_of(&self, records_max: usize) -> (usize, Option<Duration>) {
         let mut delivery = self.delivery();
         let Delivery { merge, readers, .. } = &mut *delivery;
         let before = merge.next();
@@ -384,7 +329,7 @@ impl Journal {
             published.into_iter().for_each(|records| merge.push(index, records));
         }
         let mut bytes = 0;
-        merge.drain(records_max, &mut |record| {
+        merge.drain(&mut |record| {
             bytes += record.bytes();
             for reading in readers.iter_mut().filter(|reading| reading.from <= record.number) {
                 reading.reader.take(record);
@@ -405,17 +350,16 @@ impl Journal {
 
     /// What the thread does until the server ends.
     pub(crate) fn work(&self) {
-        let mut group = Group::new();
+        let mut group = Group::default();
         while !self.is_ending.load(Acquire) {
             self.gather(&group);
             let began = Stopwatch::start();
-            let is_urgent = self.is_urgent.load(Relaxed) && self.waiting_records.load(Relaxed) > 0;
-            let records_max = if is_urgent { group.begin() } else { usize::MAX };
             self.turns.fetch_add(1, Relaxed);
-            let (records, due) = self.turn_of(records_max);
+            let (records, due) = self.turn();
             self.turns.fetch_add(1, Relaxed);
             if records > 0 {
-                group.end(&began, (records, self.waiting_records.load(Relaxed)));
+                group.took = Duration::from_nanos(began.elapsed_ns());
+                group.expected = self.waiting_records.load(Relaxed) + records;
             }
             self.rest(records > 0, due);
         }
@@ -425,15 +369,14 @@ impl Journal {
     /// While replies wait for the disk: waits for a group of records to go under one sync, as the [`Group`]
     /// before it tells. Alone, a client's record is a group.
     fn gather(&self, group: &Group) {
-        let wanted = group.wanted();
         let pause = (group.took / 4).clamp(GATHER_PAUSE_MIN, GATHER_PAUSE_MAX);
         let began = Stopwatch::start();
         let mut lock = self.sleep.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.wanted_records.store(wanted, Relaxed);
+        self.wanted_records.store(group.expected, Relaxed);
         loop {
             std::sync::atomic::fence(SeqCst);
             let waiting = self.waiting_records.load(Relaxed);
-            let is_whole = waiting == 0 || waiting >= wanted;
+            let is_whole = waiting == 0 || waiting >= group.expected;
             let is_late = u128::from(began.elapsed_ns()) >= group.took.as_nanos();
             if is_whole || is_late || !self.is_urgent.load(Relaxed) || self.is_ending.load(Acquire) {
                 break;

@@ -41,6 +41,7 @@ impl<'s> Executor<'s> {
             is_script && self.may_attempt(&args)
         };
         is_plain
+            && !may_leave_traces
             && session
                 .queue
                 .as_deref()
