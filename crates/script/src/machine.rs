@@ -55,7 +55,7 @@ pub enum Outcome {
     Stopped,
 }
 
-/// A script that has been compiled. Dropping it frees it at the next [`Machine::collect`].
+/// A script that has been compiled. Dropping it frees it at the next [`Machine::tidy`].
 pub struct Compiled {
     function: Kept,
     flags: Flags,

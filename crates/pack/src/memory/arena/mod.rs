@@ -1,6 +1,7 @@
 //! The arena: where leaves live. A best-fit allocator with coalescing for blocks of 128 bytes to 1 MB, and
 //! for smaller ones whose owner asks for them ([`SMALL_ALIGN`]). A general allocator keeps what else is
-//! smaller; what is larger is mapped from the system on its own.
+//! smaller, but for what the interpreter of scripts asks for (`passing.rs`); what is larger is mapped from
+//! the system on its own.
 //!
 //! # Why not the general allocator alone
 //!
@@ -70,7 +71,8 @@ pub(crate) const SERVED_MIN: usize = 128;
 const SERVED_MAX: usize = extent::EXTENT / 4;
 
 /// Whoever wants a small block from a stripe, so that it can move, asks for this alignment, since hardly
-/// anybody else does, and gets one of 16. So do the allocators of C, whatever one asks for, but not Miri's.
+/// anybody else does. The block is aligned to 16 all the same; so are those of the C library, which serves
+/// where the arena is not installed. Miri's are aligned as they were asked for.
 pub const SMALL_ALIGN: usize = if cfg!(miri) { stripe::ALIGN } else { 2 };
 
 /// The bytes that a request of `size` really gets from a stripe: asking for this much costs no more.

@@ -92,15 +92,13 @@ impl<'s> Executor<'s> {
     ) -> Result<(), NotACommand> {
         let row = admit(request).map_err(|_| NotACommand)?;
         let args = request.args;
-        let (Run::Data(DataRun::Keys(run)), Some(key), Some(hash)) =
-            (row.run, row.only_key(&args), request.hash)
+        let is_timeless = row.doc.group != Group::Stream;
+        let (Run::Data(DataRun::Keys(run)), Some(key), Some(hash), true) =
+            (row.run, row.only_key(&args), request.hash, is_timeless)
         else {
             return self.replay(db, request, reply);
         };
-        if row.doc.group == Group::Stream {
-            return self.replay(db, request, reply);
-        }
-        let Server { keyspace, .. } = self.server;
+        let keyspace = &self.server.keyspace;
         let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, &self.config.store, key, hash);
         view.expect_order();
         self.prepare(&mut view, row, &[key]);

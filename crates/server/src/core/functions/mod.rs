@@ -174,7 +174,7 @@ impl FunctionInterpreter {
         self.compiled.retain(|number, _| numbers.binary_search(number).is_ok());
     }
 
-    /// Between two calls: collects some of what they have left.
+    /// Between two calls: frees what was dropped, and collects some of what they have left if that is much.
     pub(crate) fn collect(&self) {
         self.machine.tidy();
     }

@@ -171,8 +171,7 @@ fn is_of_part(name: &[u8], config: &Config) -> bool {
 /// What to log of that.
 pub(super) fn told_aside(paths: &[PathBuf]) -> Option<String> {
     let names: Vec<_> = paths.iter().filter_map(|path| path.file_name()?.to_str()).collect();
-    let text =
-        "There is no list of the append-only file's files, and some that it may have named. They are kept as";
+    let text = "There is no list of the append-only file's files. Those that it may have named are kept as";
     (!names.is_empty()).then(|| format!("{text}: {}", names.join(", ")))
 }
 
