@@ -14,8 +14,6 @@ const MOMENT: Duration = Duration::from_millis(20);
 const PATIENCE: usize = 15_000;
 /// The first port that is tried; those of clients begin at 32768 where nobody has changed it.
 const PORT: u16 = 6400;
-/// In /proc/PID/stat.
-const TICK_US: f64 = 10_000.0;
 
 pub struct Server {
     words: Vec<String>,
@@ -106,13 +104,13 @@ impl Server {
         }
     }
 
-    /// Processor time of all its threads, those that have ended included, over all its lives.
+    /// Processor time of the threads that it has, over all its lives.
     pub(super) fn cpu_us(&self) -> f64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        // The 14th and 15th field, of which two stand before the parenthesis.
-        let ticks = fields.split_whitespace().skip(11).take(2);
-        self.cpu_us + ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * TICK_US
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let text = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("schedstat")).ok();
+        let ns = |text: String| text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
+        self.cpu_us
+            + threads.map_or(0.0, |all| all.flatten().filter_map(text).filter_map(ns).sum::<f64>() / 1e3)
     }
 
     /// The end of its log.
