@@ -58,30 +58,45 @@ impl IntMap {
         leaf.find(key).map(|index| leaf.value(index))
     }
 
+    /// Gives a key that is there a value, in one descent. Returns the one that it had; None, and nothing is
+    /// changed, where the key is not there.
+    pub fn replace(&mut self, key: i64, value: i64) -> Option<i64> {
+        let path = self.tree.seek(key)?;
+        let leaf = Paired::open(self.tree.leaf(&path));
+        let index = leaf.find(key)?;
+        let old = leaf.value(index);
+        if old != value {
+            paired::set_value(self.tree.leaf_mut(&path), index, value);
+        }
+        Some(old)
+    }
+
     /// Gives a key a value. Returns the one that it had; None for a new key.
     pub fn insert(&mut self, key: i64, value: i64) -> Option<i64> {
+        let old = self.replace(key, value);
+        if old.is_none() {
+            self.add(key, value);
+        }
+        old
+    }
+
+    /// Adds a key that is not there.
+    pub fn add(&mut self, key: i64, value: i64) {
         let Some(path) = self.tree.seek(key) else {
             self.tree.plant(key, paired::build(&[key], &[value], Room::Above));
             debug_assert_eq!(self.len, 0);
             self.len = 1;
-            return None;
+            return;
         };
         let leaf = Paired::open(self.tree.leaf(&path));
         let index = leaf.position(key);
-        if index < leaf.count() && leaf.key(index) == key {
-            let old = leaf.value(index);
-            if old != value {
-                paired::set_value(self.tree.leaf_mut(&path), index, value);
-            }
-            return Some(old);
-        }
+        debug_assert!(index == leaf.count() || leaf.key(index) != key, "the key is new");
         self.len += 1;
         if leaf.count() < COUNT_MAX {
             paired::insert(self.tree.leaf_mut(&path), index, key, value);
         } else {
             self.split(path, index, key, value);
         }
-        None
     }
 
     /// Removes a key, and returns its value; None where it was not there.

@@ -162,12 +162,14 @@ impl HashTree {
     ) -> bool {
         let name = Item::Int(key);
         if let (Item::Int(number), Lifetime::Endless | Lifetime::Kept) = (value, lifetime) {
-            if self.int_value(name).is_some() {
-                self.put_int_value(key, number);
+            if let Some(old) = self.ints.as_mut().and_then(|ints| ints.replace(key, number)) {
+                self.text_bytes += i64_len(number) as u64;
+                self.text_bytes -= i64_len(old) as u64;
                 return false;
             }
             if self.takes_ints(at.seed) && (self.map.is_empty() || !self.has_in_map(at.seed, name, field)) {
-                self.put_int_value(key, number);
+                self.ints.get_or_insert_default().add(key, number);
+                self.text_bytes += (i64_len(key) + i64_len(number)) as u64;
                 return true;
             }
         }
@@ -205,15 +207,7 @@ impl HashTree {
             let mut text = I64Text::new();
             let hash = seed.hash(text.format(key));
             self.map.remove(seed, hash, Field::of(Item::Int(key)).name());
-            self.ints.get_or_insert_default().insert(key, value);
-        }
-    }
-
-    fn put_int_value(&mut self, key: i64, value: i64) {
-        self.text_bytes += i64_len(value) as u64;
-        match self.ints.get_or_insert_default().insert(key, value) {
-            Some(old) => self.text_bytes -= i64_len(old) as u64,
-            None => self.text_bytes += i64_len(key) as u64,
+            self.ints.get_or_insert_default().add(key, value);
         }
     }
 
