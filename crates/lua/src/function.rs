@@ -102,6 +102,11 @@ pub fn function<F>(lua: &Lua, body: F) -> Result<Function>
 where
     F: Fn(Arguments<'_>, &mut Vec<u8>) -> Outcome + 'static,
 {
+    closure(lua, body, call::<F>)
+}
+
+/// Makes `call` a function of Lua over the address of `body`, which lives as long as the interpreter.
+pub(crate) fn closure<F: 'static>(lua: &Lua, body: F, call: ffi::lua_CFunction) -> Result<Function> {
     let body = Box::new(body);
     let address: *const F = &raw const *body;
     if lua.app_data_ref::<Bodies>().is_none() {
@@ -111,12 +116,11 @@ where
         bodies.0.borrow_mut().push(body);
     }
     // SAFETY: the closure runs in a protected call and owns nothing. The body lives as long as the
-    // interpreter: nobody else can name `Bodies` to take it away, and boxes do not move. `call` is made for
-    // this type.
+    // interpreter: nobody else can name `Bodies` to take it away, and boxes do not move.
     unsafe {
         lua.exec_raw((), |state| {
             ffi::lua_pushlightuserdata(state, address.cast_mut().cast());
-            ffi::lua_pushcclosure(state, call::<F>, 1);
+            ffi::lua_pushcclosure(state, call, 1);
         })
     }
 }
@@ -179,15 +183,17 @@ where
     reply.clear();
     // SAFETY: nothing changes the stack before this function returns.
     let arguments = unsafe { Arguments::new(state) };
-    // A panic would have to cross frames of C. It goes on when the run is over.
-    let outcome = catch_unwind(AssertUnwindSafe(|| body(arguments, &mut reply))).unwrap_or_else(|panic| {
-        PANIC.set(Some(panic));
-        Outcome::Stopped
-    });
+    let outcome = guarded(|| body(arguments, &mut reply)).unwrap_or(Outcome::Stopped);
     // The bytes of a vector do not move with it.
     let bytes: *const [u8] = &raw const *reply;
     REPLY.set(reply);
     (outcome, bytes)
+}
+
+/// Runs `f`; None where it panics. A panic would have to cross frames of C, so it goes on when the run is
+/// over.
+pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Option<R> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| PANIC.set(Some(panic))).ok()
 }
 
 /// Goes on with a panic of a body. A run that it has ended calls this.

@@ -1,5 +1,5 @@
-//! The part of the Lua interpreter that works on its stack: functions that scripts call for every command,
-//! and the call of a script itself.
+//! The part of the Lua interpreter that works on its stack: functions that scripts call for every command or
+//! for every message, the call of a script itself, and a look at what it has returned.
 //!
 //! mlua, over which everything else is written, gives every value a handle, and makes every call protected.
 //! That is two thirds of what a command of a script costs, so these few places use the interpreter's own C
@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! Runner::run --> the script --> function(body) --> body: arguments as bytes --> reply as bytes
-//!                                              <-- reply::push: the bytes as Lua values
+//!             <-- Stack: its value         <-- reply::push: the bytes as Lua values
 //! ```
 //! A function of the interpreter may *raise*: it jumps over all frames up to the next protected call, and no
 //! destructor of theirs runs. What raises is what takes memory, and `lua_error` itself. So each frame of this
@@ -15,9 +15,13 @@
 //! code of others ([`function`]'s body, the iterators of [`Start`]) runs in frames of the first kind.
 mod function;
 mod kept;
+mod look;
 mod reply;
 mod run;
+mod unpack;
 
 pub use function::{Argument, Arguments, Outcome, function};
 pub use kept::{Functions, Kept};
-pub use run::{Ended, Returned, Runner, Start, Strings, Tables};
+pub use look::{Name, Pairs, Seen, Spot, Stack};
+pub use run::{Ended, Runner, Start, Strings, Tables};
+pub use unpack::{Form, unpacker};

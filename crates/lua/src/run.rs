@@ -2,6 +2,7 @@
 //! lies.
 use crate::function::resume_panic;
 use crate::kept::{Functions, Kept};
+use crate::look::{Seen, Stack};
 use crate::reply::push_bytes;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, Result, Table, Value};
@@ -28,18 +29,10 @@ pub enum Tables<'s, 'a> {
 
 /// How a run has ended.
 pub enum Ended<'v> {
-    Done(Returned<'v>),
+    /// With what it has returned.
+    Done(Stack<'v>, Seen<'v>),
     /// With what the handler has made of what was raised, or with what Lua says when it could not call it.
     Failed(Value),
-}
-
-/// What a script has returned.
-pub enum Returned<'v> {
-    Nil,
-    Boolean(bool),
-    Number(f64),
-    String(&'v [u8]),
-    Other(Value),
 }
 
 /// Calls functions of one interpreter.
@@ -102,34 +95,16 @@ impl Runner {
         resume_panic();
         self.lua.set_memory_limit(0)?;
         let ended = match status {
-            // SAFETY: the call has left one value, which is there until `top` is dropped, behind `read`.
-            ffi::LUA_OK => Ended::Done(unsafe { self.returned() }),
+            ffi::LUA_OK => {
+                // SAFETY: the call has left one value, which is there until `top` is dropped, behind `read`.
+                // No script runs before that.
+                let (stack, seen) = unsafe { Stack::top(state) };
+                Ended::Done(stack, seen)
+            }
             // SAFETY: the call has left the error.
             _ => Ended::Failed(unsafe { self.value() }),
         };
         read(ended)
-    }
-
-    /// The value on the stack's top.
-    ///
-    /// # Safety
-    /// There is one, and it stays there during 'v.
-    unsafe fn returned<'v>(&self) -> Returned<'v> {
-        let state = self.state;
-        // SAFETY: as the caller vouches; nothing of this raises. The bytes of a string do not move.
-        unsafe {
-            match ffi::lua_type(state, -1) {
-                ffi::LUA_TNIL => Returned::Nil,
-                ffi::LUA_TBOOLEAN => Returned::Boolean(ffi::lua_toboolean(state, -1) != 0),
-                ffi::LUA_TNUMBER => Returned::Number(ffi::lua_tonumber(state, -1)),
-                ffi::LUA_TSTRING => {
-                    let mut len = 0;
-                    let bytes = ffi::lua_tolstring(state, -1, &raw mut len);
-                    Returned::String(std::slice::from_raw_parts(bytes.cast(), len))
-                }
-                _ => Returned::Other(self.value()),
-            }
-        }
     }
 
     /// The value on the stack's top, with a handle of mlua.

@@ -1,10 +1,13 @@
 //! Functions and runs over an interpreter of their own, without a server and without a sandbox.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lua::{Argument, Ended, Functions, Kept, Outcome, Returned, Runner, Start, Tables, function};
+use lua::{
+    Argument, Ended, Form, Functions, Kept, Name, Outcome, Runner, Seen, Spot, Stack, Start, Tables,
+    function, unpacker,
+};
 use mlua::{Function, Lua, Value};
 use proptest::prelude::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -49,11 +52,12 @@ impl Bench {
         let used = self.lua.used_memory();
         let shown = self.runner.run(Start { function: &function, tables }, bytes_max, |ended| {
             Ok(match ended {
-                Ended::Done(Returned::Nil) => "nil".into(),
-                Ended::Done(Returned::Boolean(is_true)) => is_true.to_string(),
-                Ended::Done(Returned::Number(n)) => n.to_string(),
-                Ended::Done(Returned::String(text)) => String::from_utf8_lossy(text).into_owned(),
-                Ended::Done(Returned::Other(value)) => value.type_name().into(),
+                Ended::Done(_, Seen::Nil) => "nil".into(),
+                Ended::Done(_, Seen::Boolean(is_true)) => is_true.to_string(),
+                Ended::Done(_, Seen::Number(n)) => n.to_string(),
+                Ended::Done(_, Seen::String(text)) => String::from_utf8_lossy(text).into_owned(),
+                Ended::Done(_, Seen::Table(_)) => "table".into(),
+                Ended::Done(_, Seen::Other) => "other".into(),
                 Ended::Failed(Value::String(text)) => format!("raised {}", text.to_string_lossy()),
                 Ended::Failed(Value::Table(table)) => {
                     format!("raised {}", table.get::<String>("err").unwrap())
@@ -223,7 +227,7 @@ fn functions_are_forgotten_when_they_are_dropped() {
     bench.lua.gc_collect().unwrap();
     assert!(bench.lua.used_memory() < 1 << 20);
     let start = Start { function: &first, tables: Tables::None };
-    let is_one = |ended: Ended<'_>| Ok(matches!(ended, Ended::Done(Returned::Number(1.0))));
+    let is_one = |ended: Ended<'_>| Ok(matches!(ended, Ended::Done(_, Seen::Number(1.0))));
     assert!(bench.runner.run(start, 0, is_one).unwrap());
 }
 
@@ -231,7 +235,7 @@ fn functions_are_forgotten_when_they_are_dropped() {
 fn values_of_other_types_and_the_depth_of_the_stack() {
     let bench = Bench::new(REPLY);
     assert_eq!(bench.run("return {}"), "table");
-    assert_eq!(bench.run("return print"), "function");
+    assert_eq!(bench.run("return print"), "other");
     assert_eq!(bench.run("return"), "nil");
     assert_eq!(bench.run("return true, 2"), "true");
     assert_eq!(bench.run("error({err = 'x'})"), "raised x");
@@ -283,5 +287,160 @@ proptest! {
         let bound = bench.lua.used_memory().saturating_add(spare);
         let shown = bench.run_with(SHOW, Tables::None, bound);
         prop_assert!(!shown.is_empty());
+    }
+}
+
+/// What a value is, tables in the way of `SHOW`.
+fn show(stack: &mut Stack<'_>, seen: Seen<'_>) -> String {
+    match seen {
+        Seen::Nil => "nil".into(),
+        Seen::Boolean(is_true) => is_true.to_string(),
+        Seen::Number(n) => n.to_string(),
+        Seen::String(text) => format!("<{}>", String::from_utf8_lossy(text)),
+        Seen::Other => "other".into(),
+        Seen::Table(table) => {
+            let pairs = stack.pairs(table);
+            let mut parts = Vec::new();
+            while let Some(key) = stack.next(pairs) {
+                let key = show(stack, key);
+                let value = stack.value(pairs);
+                parts.push(format!("{key}={}", show(stack, value)));
+            }
+            parts.sort();
+            format!("{{{}}}", parts.join(" "))
+        }
+    }
+}
+
+impl Bench {
+    fn look<R>(&self, text: &str, look: impl FnOnce(Stack<'_>, Seen<'_>) -> R) -> R {
+        let function = self.keep(text);
+        self.runner
+            .run(Start { function: &function, tables: Tables::None }, 0, |ended| match ended {
+                Ended::Done(stack, seen) => Ok(look(stack, seen)),
+                Ended::Failed(value) => panic!("{value:?}"),
+            })
+            .unwrap()
+    }
+}
+
+#[test]
+fn tables_are_read_where_they_lie() {
+    let bench = Bench::new(REPLY);
+    let shown = |text| bench.look(text, |mut stack, seen| show(&mut stack, seen));
+    assert_eq!(shown("return {}"), "{}");
+    assert_eq!(shown("return {1, 'a', x = true}"), "{1=1 2=<a> <x>=true}");
+    assert_eq!(shown("return {{1, {2}}, [{3}] = {{4}, print}}"), "{1={1=1 2={1=2}} {1=3}={1={1=4} 2=other}}");
+    let (err, none) = (Name::new(&bench.lua, "err").unwrap(), Name::new(&bench.lua, "none").unwrap());
+    bench.look("return setmetatable({'a', {'b'}, err = 'c'}, {__index = error})", |mut stack, seen| {
+        let Seen::Table(table) = seen else { panic!("{seen:?}") };
+        assert_eq!(stack.field(table, &err), Seen::String(b"c"));
+        assert_eq!(stack.field(table, &none), Seen::Nil);
+        assert_eq!(stack.element(table, 1), Seen::String(b"a"));
+        let Seen::Table(inner) = stack.element(table, 2) else { panic!("a table") };
+        assert_eq!(stack.element(inner, 1), Seen::String(b"b"));
+        assert_eq!(stack.element(table, 3), Seen::Nil);
+        // The one that was let go of is no table any more.
+        assert_eq!(stack.element(inner, 1), Seen::Nil);
+    });
+}
+
+#[test]
+fn tables_that_hold_themselves_end_with_the_stack() {
+    let bench = Bench::new(REPLY);
+    bench.look("local t = {} t[1] = t return t", |mut stack, seen| {
+        let (mut seen, mut depth) = (seen, 0);
+        while let Seen::Table(table) = seen {
+            depth += 1;
+            let has_room = stack.has_room();
+            seen = stack.element(table, 1);
+            assert_eq!(has_room, seen != Seen::Nil);
+        }
+        assert!((7_900..8_000).contains(&depth), "{depth}");
+    });
+}
+
+/// An unpacker that is told to go on for so many values.
+fn unpacking(bench: &Bench, form: Form, steps_max: u32) {
+    let left = Cell::new(steps_max);
+    let may_go_on = move |steps| {
+        left.set(left.get().saturating_sub(steps));
+        assert_ne!(left.get(), 1, "a panic of the body");
+        left.get() > 0
+    };
+    bench.lua.globals().set("unpack", unpacker(&bench.lua, form, may_go_on).unwrap()).unwrap();
+}
+
+#[test]
+fn messages_become_values() {
+    let bench = Bench::new(REPLY);
+    unpacking(&bench, Form::All, u32::MAX);
+    let shown = |text| bench.look(text, |mut stack, seen| show(&mut stack, seen));
+    assert_eq!(shown(r"return {unpack('\147\1\161a\129\161b\195')}"), "{1={1=1 2=<a> 3={<b>=true}}}");
+    assert_eq!(shown(r"return {unpack('\1\255\192\2')}"), "{1=1 2=-1 4=2}");
+    for (call, raised) in [
+        (r"unpack('\146\1')", "Missing bytes in input."),
+        (r"unpack('\193')", "Bad data format in input."),
+        (r"unpack(('\145'):rep(1001) .. '\1')", "stack overflow (in function mp_decode_to_lua_array)"),
+        (r"unpack(('\1'):rep(7901))", "stack overflow (too many return values at once;"),
+        ("unpack()", "bad argument #1 to 'unpack' (string expected, got no value)"),
+        (r"unpack('\129\192\1')", "index is nil"),
+    ] {
+        let text = bench.run(call);
+        assert!(text.contains(raised), "{call}: {text}");
+    }
+    unpacking(&bench, Form::One, u32::MAX);
+    assert_eq!(shown(r"return {unpack('\1\2', 1)}"), "{1=-1 2=2}");
+    assert!(bench.run("unpack('a', 2)").contains("Start offset 2 greater than input length 1."));
+    assert!(
+        bench.run("unpack('a', -1)").contains("Invalid request to unpack with offset of -1 and limit of 1.")
+    );
+}
+
+#[test]
+fn reading_a_message_ends_when_it_is_to_end() {
+    let bench = Bench::new(REPLY);
+    unpacking(&bench, Form::All, 3 << 10);
+    assert_eq!(bench.run(r"return #unpack('\221\0\0\8\0' .. ('\1'):rep(2048))"), "2048");
+    assert!(bench.run(r"return #unpack('\221\0\0\8\0' .. ('\1'):rep(2048))").contains("stopped"));
+    unpacking(&bench, Form::All, 1025);
+    let many = r"return #unpack('\221\0\0\8\0' .. ('\1'):rep(2048))";
+    catch_unwind(AssertUnwindSafe(|| bench.run(many))).unwrap_err();
+}
+
+proptest! {
+    /// Spots of tables that were let go of, of other runs, and keys that are none find nothing, and harm
+    /// nothing.
+    #[test]
+    fn looks_in_any_order_harm_nothing(looks in proptest::collection::vec((0_usize..8, 0_u8..6), 0..60)) {
+        let bench = Bench::new(REPLY);
+        let name = Name::new(&bench.lua, "a").unwrap();
+        let (mut spots, mut all_pairs): (Vec<Spot>, Vec<lua::Pairs>) = Default::default();
+        for _ in 0..2 {
+            bench.look("return {{1, {2, {3}}}, a = {b = {}}, [{}] = {5}}", |mut stack, seen| {
+                if let Seen::Table(spot) = seen {
+                    spots.push(spot);
+                }
+                for (at, what) in &looks {
+                    let spot = spots[at % spots.len()];
+                    let seen = match what {
+                        0 => stack.element(spot, 1),
+                        1 => stack.element(spot, 2),
+                        2 => stack.field(spot, &name),
+                        3 => {
+                            all_pairs.push(stack.pairs(spot));
+                            Seen::Nil
+                        }
+                        _ if all_pairs.is_empty() => Seen::Nil,
+                        4 => stack.next(all_pairs[at % all_pairs.len()]).unwrap_or(Seen::Nil),
+                        _ => stack.value(all_pairs[at % all_pairs.len()]),
+                    };
+                    if let Seen::Table(spot) = seen {
+                        spots.push(spot);
+                    }
+                }
+            });
+        }
+        prop_assert_eq!(bench.run("return 1"), "1");
     }
 }

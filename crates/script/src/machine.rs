@@ -11,7 +11,7 @@ use crate::library;
 use crate::raised::{SANDBOX, text_of};
 use crate::state::{Failure, OUT_OF_MEMORY, State};
 use crate::to_resp::{Fields, Writer};
-use lua::{Ended, Kept, Returned, Runner, Start, Tables};
+use lua::{Ended, Kept, Runner, Seen, Stack, Start, Tables};
 use mlua::{Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, VmState};
 use resp::Reply;
 use std::cell::Cell;
@@ -92,8 +92,6 @@ pub(crate) struct Parts {
     handler: Function,
     load_text: Function,
     pub(crate) library: Function,
-    /// Lua's own.
-    next: Function,
 }
 
 /// Why an interpreter cannot be made: it would be a mistake in `sandbox.lua`, or no memory at all.
@@ -112,7 +110,7 @@ impl Machine {
         let parts = Parts::new(&lua, &state, kind)?;
         let collect_at = Rc::new(Cell::new(usize::MAX));
         let machine = Machine {
-            fields: Fields::new(&lua, parts.next.clone())?,
+            fields: Fields::new(&lua)?,
             runner: Runner::new(&lua, &parts.globals, &state.functions, &parts.handler)?,
             settings: Cell::new(settings),
             collect_at,
@@ -227,7 +225,7 @@ impl Machine {
         let bytes_max = self.bound();
         let result = host::lend(host, || {
             self.runner.run(start, bytes_max, |ended| match ended {
-                Ended::Done(returned) => self.write(returned, reply).map(|()| None),
+                Ended::Done(stack, returned) => self.write(stack, returned, reply).map(|()| None),
                 Ended::Failed(value) => Ok(Some(value)),
             })
         });
@@ -246,9 +244,9 @@ impl Machine {
     }
 
     /// What the script has returned. A stop while it is written takes back what was written.
-    fn write(&self, returned: Returned<'_>, reply: &mut Reply) -> Result<()> {
+    fn write(&self, stack: Stack<'_>, returned: Seen<'_>, reply: &mut Reply) -> Result<()> {
         let start = reply.out.len();
-        let mut writer = Writer { fields: &self.fields, state: &self.state, reply };
+        let mut writer = Writer { fields: &self.fields, state: &self.state, stack, reply };
         let written = writer.write(returned);
         if written.is_err() {
             reply.out.truncate(start);
@@ -319,7 +317,6 @@ impl Parts {
             handler,
             load_text: parts.raw_get("load_text")?,
             library: parts.raw_get("library")?,
-            next: parts.raw_get("next")?,
         };
         lua.set_globals(parts.raw_get("face")?)?;
         Ok(made)

@@ -427,5 +427,4 @@ return {
   globals = globals,
   load_text = load_text,
   library = library,
-  next = next_,
 }

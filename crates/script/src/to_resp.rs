@@ -9,29 +9,27 @@
 use crate::error;
 use crate::host;
 use crate::state::State;
-use lua::Returned;
-use mlua::{Function, Lua, LuaString, Result, Table, Value};
+use lua::{Name, Pairs, Seen, Spot, Stack};
+use mlua::{Lua, Result};
 use resp::{Deferred, Protocol, Reply};
 
-/// The names of the fields that make a table more than an array, as strings that Lua has already.
+/// The names of the fields that make a table more than an array.
 pub(crate) struct Fields {
-    err: LuaString,
-    is_counted: LuaString,
-    ok: LuaString,
-    double: LuaString,
-    map: LuaString,
-    set: LuaString,
-    big_number: LuaString,
-    verbatim: LuaString,
-    format: LuaString,
-    string: LuaString,
-    /// Lua's own, which knows nothing of read-only tables.
-    next: Function,
+    err: Name,
+    is_counted: Name,
+    ok: Name,
+    double: Name,
+    map: Name,
+    set: Name,
+    big_number: Name,
+    verbatim: Name,
+    format: Name,
+    string: Name,
 }
 
 impl Fields {
-    pub(crate) fn new(lua: &Lua, next: Function) -> Result<Fields> {
-        let name = |name: &str| lua.create_string(name);
+    pub(crate) fn new(lua: &Lua) -> Result<Fields> {
+        let name = |name: &str| Name::new(lua, name);
         Ok(Fields {
             err: name("err")?,
             is_counted: name("ignore_error_stats_update")?,
@@ -43,7 +41,6 @@ impl Fields {
             verbatim: name("verbatim_string")?,
             format: name("format")?,
             string: name("string")?,
-            next,
         })
     }
 }
@@ -52,97 +49,70 @@ impl Fields {
 /// deep tables may nest; one that holds itself ends here.
 const PLACES: usize = 7996;
 
-/// The tables and keys that wait hold handles of mlua, which has room for 8,000.
-const HANDLES_MAX: usize = 7000;
-
 /// Writes one reply.
 pub(crate) struct Writer<'a> {
     pub(crate) fields: &'a Fields,
     pub(crate) state: &'a State,
+    pub(crate) stack: Stack<'a>,
     pub(crate) reply: &'a mut Reply,
 }
 
 /// A table whose elements are being written. They wait on a list rather than on the stack of the thread,
 /// because scripts nest tables as deep as they like.
 enum Open {
-    Array { table: Table, count: i64, at: Deferred, places: usize },
-    Pairs { pairs: Pairs, places: usize },
+    Array {
+        table: Spot,
+        count: i64,
+        at: Deferred,
+        places: usize,
+    },
+    /// A map or set. In a map a value may be waiting whose key has been written.
+    Pairs {
+        pairs: Pairs,
+        is_waiting: bool,
+        is_map: bool,
+        count: usize,
+        at: Deferred,
+        places: usize,
+    },
 }
 
-/// A map or set that is being written.
-struct Pairs {
-    table: Table,
-    /// The pair that comes next.
-    next: Option<(Value, Value)>,
-    /// A map whose key has been written, and not its value.
-    waiting: Option<Value>,
-    is_map: bool,
-    count: usize,
-    at: Deferred,
-}
-
-impl Writer<'_> {
-    /// Writes what a script has returned.
-    pub(crate) fn write(&mut self, returned: Returned<'_>) -> Result<()> {
-        match returned {
-            Returned::Nil => self.reply.null(),
-            Returned::Boolean(is_true) => self.boolean(is_true),
-            Returned::Number(n) => self.reply.int(whole(n)),
-            Returned::String(text) => self.reply.bulk(text),
-            Returned::Other(value) => return self.write_value(value),
-        }
-        Ok(())
-    }
-
-    /// Writes a value, and what nests in it.
-    fn write_value(&mut self, value: Value) -> Result<()> {
+impl<'a> Writer<'a> {
+    /// Writes what a script has returned, and what nests in it.
+    pub(crate) fn write(&mut self, returned: Seen<'a>) -> Result<()> {
         let mut open = Vec::new();
-        self.begin(value, 2, &mut open)?;
+        self.begin(returned, 2, &mut open);
         while let Some(last) = open.pop() {
             self.state.steps(1)?;
             if self.reply.is_full() {
                 break;
             }
             match last {
-                Open::Array { table, count, at, places } => {
-                    let value: Value = table.raw_get(count + 1)?;
-                    if value.is_nil() {
-                        self.reply.fill_array(at, count as usize);
-                        continue;
+                Open::Array { table, count, at, places } => match self.stack.element(table, count + 1) {
+                    Seen::Nil => self.reply.fill_array(at, count as usize),
+                    element => {
+                        open.push(Open::Array { table, count: count + 1, at, places });
+                        self.begin(element, places + 1, &mut open);
                     }
-                    open.push(Open::Array { table, count: count + 1, at, places });
-                    self.begin(value, places + 1, &mut open)?;
-                }
-                Open::Pairs { pairs, places } => self.next_of_pairs(pairs, places, &mut open)?,
+                },
+                pairs => self.next_of_pairs(pairs, &mut open),
             }
         }
         Ok(())
     }
 
     /// Writes a value, or the beginning of a table whose elements follow.
-    fn begin(&mut self, value: Value, places: usize, open: &mut Vec<Open>) -> Result<()> {
-        if places > PLACES || self.handles(open) > HANDLES_MAX {
-            self.reply.error(error::STACK_LIMIT);
-            return Ok(());
+    #[inline]
+    fn begin(&mut self, value: Seen<'a>, places: usize, open: &mut Vec<Open>) {
+        if places > PLACES {
+            return self.reply.error(error::STACK_LIMIT);
         }
         match value {
-            Value::String(text) => self.reply.bulk(&text.as_bytes()),
-            Value::Integer(n) => self.reply.int(n),
-            Value::Number(n) => self.reply.int(whole(n)),
-            Value::Boolean(is_true) => self.boolean(is_true),
-            Value::Table(table) => self.table(table, places, open)?,
-            _ => self.reply.null(),
-        }
-        Ok(())
-    }
-
-    /// How many handles the waiting tables hold, at most.
-    fn handles(&self, open: &[Open]) -> usize {
-        // A table of pairs holds itself, the next pair, a value that waits, and a key in passing. What nests
-        // in arrays alone is counted exactly, because it may nest deepest.
-        match open.len() {
-            0..1000 => 0,
-            len => len + 5 * open.iter().filter(|open| matches!(open, Open::Pairs { .. })).count(),
+            Seen::String(text) => self.reply.bulk(text),
+            Seen::Number(n) => self.reply.int(whole(n)),
+            Seen::Boolean(is_true) => self.boolean(is_true),
+            Seen::Table(table) => self.table(table, places, open),
+            Seen::Nil | Seen::Other => self.reply.null(),
         }
     }
 
@@ -154,26 +124,28 @@ impl Writer<'_> {
         }
     }
 
-    fn table(&mut self, table: Table, places: usize, open: &mut Vec<Open>) -> Result<()> {
-        let fields = self.fields;
-        if let Value::String(text) = table.raw_get(&fields.err)? {
-            let is_counted: Value = table.raw_get(&fields.is_counted)?;
-            self.error(&text.as_bytes(), is_counted == Value::Boolean(true));
-        } else if let Value::String(text) = table.raw_get(&fields.ok)? {
-            self.status(b'+', &text.as_bytes());
-        } else if let Some(n) = number(&table.raw_get(&fields.double)?) {
-            self.double(n);
-        } else if let Value::Table(map) = table.raw_get(&fields.map)? {
-            self.pairs(map, true, places + 2, open)?;
-        } else if let Value::Table(set) = table.raw_get(&fields.set)? {
-            self.pairs(set, false, places + 2, open)?;
-        } else if let Value::String(digits) = table.raw_get(&fields.big_number)? {
-            self.big_number(&digits.as_bytes());
-        } else if !self.verbatim(&table)? {
+    fn table(&mut self, table: Spot, places: usize, open: &mut Vec<Open>) {
+        if !self.stack.has_room() {
+            return self.reply.error(error::STACK_LIMIT);
+        }
+        let (fields, stack) = (self.fields, &mut self.stack);
+        if let Seen::String(text) = stack.field(table, &fields.err) {
+            let is_counted = stack.field(table, &fields.is_counted) == Seen::Boolean(true);
+            self.error(text, is_counted);
+        } else if let Seen::String(text) = stack.field(table, &fields.ok) {
+            self.status(b'+', text);
+        } else if let Seen::Number(n) = stack.field(table, &fields.double) {
+            self.reply.double(n);
+        } else if let Seen::Table(map) = stack.field(table, &fields.map) {
+            self.pairs(map, true, places + 2, open);
+        } else if let Seen::Table(set) = stack.field(table, &fields.set) {
+            self.pairs(set, false, places + 2, open);
+        } else if let Seen::String(digits) = stack.field(table, &fields.big_number) {
+            self.big_number(digits);
+        } else if !self.verbatim(table) {
             let at = self.reply.deferred();
             open.push(Open::Array { table, count: 0, at, places });
         }
-        Ok(())
     }
 
     /// An error ends at its first NUL, because Redis takes it as a string of C.
@@ -190,10 +162,6 @@ impl Writer<'_> {
         self.reply.append(&line);
     }
 
-    fn double(&mut self, n: f64) {
-        self.reply.double(n);
-    }
-
     fn big_number(&mut self, digits: &[u8]) {
         let text: Vec<u8> =
             digits.iter().map(|b| if matches!(b, b'\r' | b'\n') { b' ' } else { *b }).collect();
@@ -205,63 +173,43 @@ impl Writer<'_> {
     }
 
     /// Writes a verbatim string; false where the table is none.
-    fn verbatim(&mut self, table: &Table) -> Result<bool> {
-        let Value::Table(parts) = table.raw_get(&self.fields.verbatim)? else { return Ok(false) };
-        let format: Value = parts.raw_get(&self.fields.format)?;
-        let text: Value = parts.raw_get(&self.fields.string)?;
-        let (Value::String(format), Value::String(text)) = (format, text) else { return Ok(false) };
-        let text = text.as_bytes();
+    fn verbatim(&mut self, table: Spot) -> bool {
+        let Seen::Table(parts) = self.stack.field(table, &self.fields.verbatim) else { return false };
+        let Seen::String(format) = self.stack.field(parts, &self.fields.format) else { return false };
+        let Seen::String(text) = self.stack.field(parts, &self.fields.string) else { return false };
         if !self.reply.is_resp3() {
-            self.reply.bulk(&text);
-            return Ok(true);
+            self.reply.bulk(text);
+            return true;
         }
         let mut letters = [b' '; 3];
-        letters.iter_mut().zip(format.as_bytes().iter()).for_each(|(to, from)| *to = *from);
+        letters.iter_mut().zip(format).for_each(|(to, from)| *to = *from);
         let header = format!("={}\r\n", text.len() + 4);
-        self.reply.append(&[header.as_bytes(), &letters, b":", &text, b"\r\n"].concat());
-        Ok(true)
+        self.reply.append(&[header.as_bytes(), &letters, b":", text, b"\r\n"].concat());
+        true
     }
 
-    fn pairs(&mut self, table: Table, is_map: bool, places: usize, open: &mut Vec<Open>) -> Result<()> {
+    fn pairs(&mut self, table: Spot, is_map: bool, places: usize, open: &mut Vec<Open>) {
         let at = self.reply.deferred();
-        let next = self.next(&table, Value::Nil)?;
-        open.push(Open::Pairs { pairs: Pairs { table, next, waiting: None, is_map, count: 0, at }, places });
-        Ok(())
-    }
-
-    fn next(&self, table: &Table, key: Value) -> Result<Option<(Value, Value)>> {
-        let (key, value): (Value, Value) = self.fields.next.call((table, key))?;
-        Ok((!key.is_nil()).then_some((key, value)))
+        let pairs = self.stack.pairs(table);
+        open.push(Open::Pairs { pairs, is_waiting: false, is_map, count: 0, at, places });
     }
 
     /// Writes the next key, or the value of the key written last, or the header when none is left.
-    fn next_of_pairs(&mut self, mut pairs: Pairs, places: usize, open: &mut Vec<Open>) -> Result<()> {
-        if let Some(value) = pairs.waiting.take() {
-            open.push(Open::Pairs { pairs, places });
+    fn next_of_pairs(&mut self, last: Open, open: &mut Vec<Open>) {
+        let Open::Pairs { pairs, is_waiting, is_map, count, at, places } = last else { return };
+        if is_waiting {
+            let value = self.stack.value(pairs);
+            open.push(Open::Pairs { pairs, is_waiting: false, is_map, count, at, places });
             return self.begin(value, places + 1, open);
         }
-        let Some((key, value)) = pairs.next.take() else {
-            match pairs.is_map {
-                true => self.reply.fill_map(pairs.at, pairs.count),
-                false => self.reply.fill_set(pairs.at, pairs.count),
-            }
-            return Ok(());
+        let Some(key) = self.stack.next(pairs) else {
+            return match is_map {
+                true => self.reply.fill_map(at, count),
+                false => self.reply.fill_set(at, count),
+            };
         };
-        pairs.next = self.next(&pairs.table, key.clone())?;
-        pairs.count += 1;
-        let key_places = places + if pairs.is_map { 2 } else { 1 };
-        pairs.waiting = pairs.is_map.then_some(value);
-        open.push(Open::Pairs { pairs, places });
-        self.begin(key, key_places, open)
-    }
-}
-
-/// A number of Lua, which a string is not.
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Integer(n) => Some(*n as f64),
-        Value::Number(n) => Some(*n),
-        _ => None,
+        open.push(Open::Pairs { pairs, is_waiting: is_map, is_map, count: count + 1, at, places });
+        self.begin(key, places + if is_map { 2 } else { 1 }, open);
     }
 }
 

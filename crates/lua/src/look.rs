@@ -1,0 +1,197 @@
+//! Values of a script, read where they lie: nothing is copied, no handle is made, and nothing raises.
+//!
+//! A table that is looked into lies on the interpreter's stack, and what is found in it above it. Looking
+//! into a table lets go of all that lies above it, so tables are to be read from the outside in: after one
+//! that nests in another, the other goes on.
+use mlua::ffi::{self, lua_State};
+use mlua::{Lua, Result};
+use std::ffi::c_int;
+use std::marker::PhantomData;
+
+/// A value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Seen<'s> {
+    Nil,
+    Boolean(bool),
+    Number(f64),
+    String(&'s [u8]),
+    Table(Spot),
+    /// Of any other type.
+    Other,
+}
+
+/// Where a table lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot(c_int);
+
+/// A table whose pairs are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pairs {
+    table: Spot,
+    /// Where the key lies that was visited last; nil before the first.
+    key: Spot,
+}
+
+/// The name of a field, which an interpreter keeps as long as it lives.
+pub struct Name(c_int);
+
+impl Name {
+    pub fn new(lua: &Lua, text: &str) -> Result<Name> {
+        let mut number = 0;
+        // SAFETY: the closure runs in a protected call with the string as its argument, takes it off the
+        // stack, and owns nothing.
+        unsafe {
+            lua.exec_raw::<()>(text, |state| number = ffi::luaL_ref(state, ffi::LUA_REGISTRYINDEX))?;
+        }
+        Ok(Name(number))
+    }
+}
+
+/// The interpreter's stack, from one value on. During 's no script runs, so what tables hold stays.
+pub struct Stack<'s> {
+    state: *mut lua_State,
+    time: PhantomData<&'s ()>,
+}
+
+/// Places that a look takes.
+const PLACES: c_int = 2;
+
+impl<'s> Stack<'s> {
+    /// The value on the stack's top, and what one needs to look into it.
+    ///
+    /// # Safety
+    /// There is one, and it stays there during 's. Nothing changes a value of the interpreter meanwhile, and
+    /// nothing but this stack changes what lies above it.
+    pub(crate) unsafe fn top(state: *mut lua_State) -> (Stack<'s>, Seen<'s>) {
+        let stack = Stack { state, time: PhantomData };
+        // SAFETY: as the caller vouches.
+        let seen = unsafe { stack.see(ffi::lua_gettop(state)) };
+        (stack, seen)
+    }
+
+    /// Whether there is room to look into one table more. Without, nothing is found.
+    pub fn has_room(&mut self) -> bool {
+        // SAFETY: it raises only where the process has no memory.
+        unsafe { ffi::lua_checkstack(self.state, PLACES) != 0 }
+    }
+
+    /// Element `index` of a table.
+    #[inline]
+    pub fn element(&mut self, table: Spot, index: i64) -> Seen<'s> {
+        if !self.look_into(table) {
+            return Seen::Nil;
+        }
+        // SAFETY: there is a table at this index, and room for a value; looking past metatables raises
+        // nothing.
+        unsafe {
+            ffi::lua_rawgeti(self.state, table.0, index);
+            self.see(table.0 + 1)
+        }
+    }
+
+    /// What a table has under this name.
+    #[inline]
+    pub fn field(&mut self, table: Spot, name: &Name) -> Seen<'s> {
+        if !self.look_into(table) {
+            return Seen::Nil;
+        }
+        // SAFETY: as for `element`. What the registry holds under the number is pushed, whatever it is.
+        unsafe {
+            ffi::lua_rawgeti(self.state, ffi::LUA_REGISTRYINDEX, name.0.into());
+            ffi::lua_rawget(self.state, table.0);
+            self.see(table.0 + 1)
+        }
+    }
+
+    /// Begins a visit of a table's pairs, in no order.
+    pub fn pairs(&mut self, table: Spot) -> Pairs {
+        if self.look_into(table) {
+            // SAFETY: there is room for a value.
+            unsafe { ffi::lua_pushnil(self.state) };
+        }
+        Pairs { table, key: Spot(table.0 + 1) }
+    }
+
+    /// The next key; None at the end.
+    pub fn next(&mut self, pairs: Pairs) -> Option<Seen<'s>> {
+        if !self.look_behind(pairs) {
+            return None;
+        }
+        let Pairs { table, key } = pairs;
+        // SAFETY: a table and a key are there, and room. `lua_next` raises only for a key that is not in the
+        // table, so that is looked for.
+        unsafe {
+            let is_first = ffi::lua_type(self.state, key.0) == ffi::LUA_TNIL;
+            if !is_first && self.value(pairs) == Seen::Nil {
+                return None;
+            }
+            ffi::lua_settop(self.state, key.0);
+            (ffi::lua_next(self.state, table.0) != 0).then(|| self.see(key.0))
+        }
+    }
+
+    /// The value of the key that was visited last.
+    pub fn value(&mut self, pairs: Pairs) -> Seen<'s> {
+        if !self.look_behind(pairs) {
+            return Seen::Nil;
+        }
+        // SAFETY: as for `element`.
+        unsafe {
+            ffi::lua_pushvalue(self.state, pairs.key.0);
+            ffi::lua_rawget(self.state, pairs.table.0);
+            self.see(pairs.key.0 + 1)
+        }
+    }
+
+    /// Lets go of all that lies above a key. Returns whether there is one and its table, and room.
+    fn look_behind(&mut self, Pairs { table, key }: Pairs) -> bool {
+        // SAFETY: shortening the stack to what it has raises nothing.
+        unsafe {
+            let is_there =
+                ffi::lua_gettop(self.state) >= key.0 && ffi::lua_type(self.state, table.0) == ffi::LUA_TTABLE;
+            if is_there {
+                ffi::lua_settop(self.state, key.0);
+            }
+            is_there && self.has_room()
+        }
+    }
+
+    /// Lets go of all that lies above a table. Returns whether it is one, and whether there is room.
+    #[inline]
+    fn look_into(&mut self, table: Spot) -> bool {
+        // SAFETY: shortening the stack to what it has raises nothing.
+        unsafe {
+            let is_table = ffi::lua_gettop(self.state) >= table.0
+                && ffi::lua_type(self.state, table.0) == ffi::LUA_TTABLE;
+            if is_table {
+                ffi::lua_settop(self.state, table.0);
+            }
+            is_table && self.has_room()
+        }
+    }
+
+    /// The value at this index, or nil where there is none.
+    ///
+    /// # Safety
+    /// A string there is on the stack, or in a table on it, during 's.
+    #[inline]
+    unsafe fn see(&self, index: c_int) -> Seen<'s> {
+        let state = self.state;
+        // SAFETY: as the caller vouches; nothing of this raises, since no number is made a string. The bytes
+        // of a string do not move.
+        unsafe {
+            match ffi::lua_type(state, index) {
+                ffi::LUA_TNIL | ffi::LUA_TNONE => Seen::Nil,
+                ffi::LUA_TBOOLEAN => Seen::Boolean(ffi::lua_toboolean(state, index) != 0),
+                ffi::LUA_TNUMBER => Seen::Number(ffi::lua_tonumber(state, index)),
+                ffi::LUA_TSTRING => {
+                    let mut len = 0;
+                    let bytes = ffi::lua_tolstring(state, index, &raw mut len);
+                    Seen::String(std::slice::from_raw_parts(bytes.cast(), len))
+                }
+                ffi::LUA_TTABLE => Seen::Table(Spot(index)),
+                _ => Seen::Other,
+            }
+        }
+    }
+}
