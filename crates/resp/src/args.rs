@@ -70,17 +70,27 @@ impl<'a> Args<'a> {
 
     /// The request as it was sent, where that is just how an array of bulk strings is written: without an
     /// inline request's spaces, needless zeros in its lengths, or arguments that were decoded where they lie.
+    ///
+    /// The headers of the array and of its first string are compared byte by byte. What stands before another
+    /// string is either spaces, or a line's end and a header whose number a parser has read. Where that has
+    /// as few bytes as can be, and its ends are right, all of it is.
     #[inline]
     pub fn framed(&self) -> Option<&'a [u8]> {
-        let [first, ..] = self.spans else { return None };
+        let [first, others @ ..] = self.spans else { return None };
         let start = first.start.checked_sub(header_bytes(self.spans.len()) + header_bytes(first.len))?;
-        let mut at = self.header_end(start, b'*', self.spans.len())?;
-        for span in self.spans {
-            at = self.header_end(at, b'$', span.len).filter(|end| *end == span.start)? + span.len;
-            (self.buffer.get(at..at + 2)? == b"\r\n").then_some(())?;
-            at += 2;
+        let header = self.header_end(start, b'*', self.spans.len())?;
+        let mut end = self.header_end(header, b'$', first.len).filter(|end| *end == first.start)? + first.len;
+        for span in others {
+            let between = self.buffer.get(end..span.start)?;
+            let (_, [b'\r', b'\n']) = between.split_last_chunk()? else { return None };
+            let [b'\r', b'\n', b'$', ..] = between else { return None };
+            if between.len() != 2 + header_bytes(span.len) {
+                return None;
+            }
+            end = span.start + span.len;
         }
-        Some(&self.buffer[start..at])
+        let [b'\r', b'\n'] = *self.buffer.get(end..)?.first_chunk()? else { return None };
+        Some(&self.buffer[start..end + 2])
     }
 
     /// Where the header of this sign and number ends, if it stands at `at`.

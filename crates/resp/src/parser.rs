@@ -460,7 +460,7 @@ fn header_line<'a>(bytes: &'a [u8], limits: &Limits) -> Option<Option<&'a [u8]>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model;
+    use crate::{Args, model};
     use proptest::prelude::*;
 
     /// The requests of a stream that arrives in `pieces`, and the error that ends it. As a server does, drops
@@ -639,6 +639,21 @@ mod tests {
             prop_assert_eq!(&parse_pieces(&cut(&stream, cuts), &limits), &expect);
             let bytes: Vec<_> = stream.chunks(1).collect();
             prop_assert_eq!(&parse_pieces(&bytes, &limits), &expect);
+        }
+
+        /// Requests are recorded as they were sent, so what is lent as framed must read as what has run.
+        #[test]
+        fn a_request_that_is_lent_as_it_was_sent_is_the_array_of_its_words(stream in any_stream()) {
+            let (mut parser, mut at, mut spans) = (Parser::new(), 0, Vec::new());
+            let (mut buffer, limits) = (stream, Limits::default());
+            let mut first = 0;
+            while let Ok(Parsed::Request) = parser.parse(&mut buffer, &mut at, &mut spans, &limits) {
+                let args = Args::new(&buffer, &spans[std::mem::replace(&mut first, spans.len())..]);
+                let words: Vec<_> = args.iter_from(0).map(<[u8]>::to_vec).collect();
+                if let Some(framed) = args.framed() {
+                    prop_assert_eq!(framed, model::multibulk(&words));
+                }
+            }
         }
 
         #[test]

@@ -660,15 +660,18 @@ impl<'s> Executor<'s> {
     ) -> Done {
         if let Some(run) = run_of_keys(row, &request.args)
             && let (Some(key), Some(hash)) = (row.only_key(&request.args), request.hash)
-            && !self.recorder.is_on()
         {
+            if self.recorder.is_on() {
+                cold_path();
+                return self.run_on_key_recorded(session.db, row, run, (key, hash), (request.args, reply));
+            }
             return self.run_on_key(session.db, row, run, (key, hash), (request.args, reply));
         }
         self.run_otherwise(session, row, request, reply)
     }
 
-    /// Calls the handler of any command but one of a single key, unless that is to be recorded. SHUTDOWN,
-    /// which runs alone, does not wait for a script that runs for long.
+    /// Calls the handler of any command but one of a single key. SHUTDOWN, which runs alone, does not wait for
+    /// a script that runs for long.
     #[inline(never)]
     fn run_otherwise(
         &mut self,
@@ -678,11 +681,6 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let (db, args) = (session.db, request.args);
-        if let Some(run) = run_of_keys(row, &args)
-            && let (Some(key), Some(hash)) = (row.only_key(&args), request.hash)
-        {
-            return self.run_on_key_recorded(db, row, run, (key, hash), (args, reply));
-        }
         match row.run {
             Run::Data(DataRun::Keys(run)) => self.run_recorded(db, row, run, request, reply),
             Run::Data(DataRun::Long(long)) => self.run_long(session, row, *long, request, reply),
