@@ -670,8 +670,8 @@ impl<'s> Executor<'s> {
         self.run_otherwise(session, row, request, reply)
     }
 
-    /// Calls the handler of any command but one of a single key. SHUTDOWN, which runs alone, does not wait for
-    /// a script that runs for long.
+    /// Calls the handler of any command but one of a single key. SHUTDOWN, which runs alone, does not wait
+    /// for a script that runs for long.
     #[inline(never)]
     fn run_otherwise(
         &mut self,
