@@ -1,4 +1,5 @@
 //! Values of a script, read where they lie: nothing is copied, no handle is made, and nothing raises.
+//! What was seen lies on the stack as long as it is borrowed, so that it stays whatever runs meanwhile.
 //!
 //! A table that is looked into lies on the interpreter's stack, and what is found in it above it. Looking
 //! into a table lets go of all that lies above it, so tables are to be read from the outside in: after one
@@ -47,9 +48,10 @@ impl Name {
     }
 }
 
-/// The interpreter's stack, from one value on. During 's no script runs, so what tables hold stays.
+/// The interpreter's stack, from one value on.
 pub struct Stack<'s> {
     state: *mut lua_State,
+    first: c_int,
     time: PhantomData<&'s ()>,
 }
 
@@ -57,16 +59,18 @@ pub struct Stack<'s> {
 const PLACES: c_int = 2;
 
 impl<'s> Stack<'s> {
-    /// The value on the stack's top, and what one needs to look into it.
-    ///
     /// # Safety
-    /// There is one, and it stays there during 's. Nothing changes a value of the interpreter meanwhile, and
-    /// nothing but this stack changes what lies above it.
-    pub(crate) unsafe fn top(state: *mut lua_State) -> (Stack<'s>, Seen<'s>) {
-        let stack = Stack { state, time: PhantomData };
+    /// A value lies on the stack's top, and stays there during 's. What others put above it they take off
+    /// again.
+    pub(crate) unsafe fn new(state: *mut lua_State) -> Stack<'s> {
         // SAFETY: as the caller vouches.
-        let seen = unsafe { stack.see(ffi::lua_gettop(state)) };
-        (stack, seen)
+        Stack { state, first: unsafe { ffi::lua_gettop(state) }, time: PhantomData }
+    }
+
+    /// The value that lies first.
+    pub fn first(&mut self) -> Seen<'_> {
+        // SAFETY: it stays where it is.
+        unsafe { self.see(self.first) }
     }
 
     /// Whether there is room to look into one table more. Without, nothing is found.
@@ -77,7 +81,7 @@ impl<'s> Stack<'s> {
 
     /// Element `index` of a table.
     #[inline]
-    pub fn element(&mut self, table: Spot, index: i64) -> Seen<'s> {
+    pub fn element(&mut self, table: Spot, index: i64) -> Seen<'_> {
         if !self.look_into(table) {
             return Seen::Nil;
         }
@@ -91,7 +95,7 @@ impl<'s> Stack<'s> {
 
     /// What a table has under this name.
     #[inline]
-    pub fn field(&mut self, table: Spot, name: &Name) -> Seen<'s> {
+    pub fn field(&mut self, table: Spot, name: &Name) -> Seen<'_> {
         if !self.look_into(table) {
             return Seen::Nil;
         }
@@ -113,7 +117,7 @@ impl<'s> Stack<'s> {
     }
 
     /// The next key; None at the end.
-    pub fn next(&mut self, pairs: Pairs) -> Option<Seen<'s>> {
+    pub fn next(&mut self, pairs: Pairs) -> Option<Seen<'_>> {
         if !self.look_behind(pairs) {
             return None;
         }
@@ -131,7 +135,7 @@ impl<'s> Stack<'s> {
     }
 
     /// The value of the key that was visited last.
-    pub fn value(&mut self, pairs: Pairs) -> Seen<'s> {
+    pub fn value(&mut self, pairs: Pairs) -> Seen<'_> {
         if !self.look_behind(pairs) {
             return Seen::Nil;
         }
@@ -173,9 +177,9 @@ impl<'s> Stack<'s> {
     /// The value at this index, or nil where there is none.
     ///
     /// # Safety
-    /// A string there is on the stack, or in a table on it, during 's.
+    /// It stays there until this stack is used again.
     #[inline]
-    unsafe fn see(&self, index: c_int) -> Seen<'s> {
+    unsafe fn see<'a>(&self, index: c_int) -> Seen<'a> {
         let state = self.state;
         // SAFETY: as the caller vouches; nothing of this raises, since no number is made a string. The bytes
         // of a string do not move.

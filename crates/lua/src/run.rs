@@ -2,7 +2,7 @@
 //! lies.
 use crate::function::resume_panic;
 use crate::kept::{Functions, Kept};
-use crate::look::{Seen, Stack};
+use crate::look::Stack;
 use crate::reply::push_bytes;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, Result, Table, Value};
@@ -29,8 +29,8 @@ pub enum Tables<'s, 'a> {
 
 /// How a run has ended.
 pub enum Ended<'v> {
-    /// With what it has returned.
-    Done(Stack<'v>, Seen<'v>),
+    /// With what it has returned as the first value.
+    Done(Stack<'v>),
     /// With what the handler has made of what was raised, or with what Lua says when it could not call it.
     Failed(Value),
 }
@@ -97,9 +97,7 @@ impl Runner {
         let ended = match status {
             ffi::LUA_OK => {
                 // SAFETY: the call has left one value, which is there until `top` is dropped, behind `read`.
-                // No script runs before that.
-                let (stack, seen) = unsafe { Stack::top(state) };
-                Ended::Done(stack, seen)
+                Ended::Done(unsafe { Stack::new(state) })
             }
             // SAFETY: the call has left the error.
             _ => Ended::Failed(unsafe { self.value() }),

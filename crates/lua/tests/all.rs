@@ -52,12 +52,14 @@ impl Bench {
         let used = self.lua.used_memory();
         let shown = self.runner.run(Start { function: &function, tables }, bytes_max, |ended| {
             Ok(match ended {
-                Ended::Done(_, Seen::Nil) => "nil".into(),
-                Ended::Done(_, Seen::Boolean(is_true)) => is_true.to_string(),
-                Ended::Done(_, Seen::Number(n)) => n.to_string(),
-                Ended::Done(_, Seen::String(text)) => String::from_utf8_lossy(text).into_owned(),
-                Ended::Done(_, Seen::Table(_)) => "table".into(),
-                Ended::Done(_, Seen::Other) => "other".into(),
+                Ended::Done(mut stack) => match stack.first() {
+                    Seen::Nil => "nil".into(),
+                    Seen::Boolean(is_true) => is_true.to_string(),
+                    Seen::Number(n) => n.to_string(),
+                    Seen::String(text) => String::from_utf8_lossy(text).into_owned(),
+                    Seen::Table(_) => "table".into(),
+                    Seen::Other => "other".into(),
+                },
                 Ended::Failed(Value::String(text)) => format!("raised {}", text.to_string_lossy()),
                 Ended::Failed(Value::Table(table)) => {
                     format!("raised {}", table.get::<String>("err").unwrap())
@@ -227,7 +229,10 @@ fn functions_are_forgotten_when_they_are_dropped() {
     bench.lua.gc_collect().unwrap();
     assert!(bench.lua.used_memory() < 1 << 20);
     let start = Start { function: &first, tables: Tables::None };
-    let is_one = |ended: Ended<'_>| Ok(matches!(ended, Ended::Done(_, Seen::Number(1.0))));
+    let is_one = |ended: Ended<'_>| match ended {
+        Ended::Done(mut stack) => Ok(stack.first() == Seen::Number(1.0)),
+        Ended::Failed(_) => Ok(false),
+    };
     assert!(bench.runner.run(start, 0, is_one).unwrap());
 }
 
@@ -290,34 +295,40 @@ proptest! {
     }
 }
 
-/// What a value is, tables in the way of `SHOW`.
-fn show(stack: &mut Stack<'_>, seen: Seen<'_>) -> String {
-    match seen {
+/// What a value is, tables in the way of `SHOW`; of a table only where it lies.
+fn plain(seen: Seen<'_>) -> Result<String, Spot> {
+    Ok(match seen {
         Seen::Nil => "nil".into(),
         Seen::Boolean(is_true) => is_true.to_string(),
         Seen::Number(n) => n.to_string(),
         Seen::String(text) => format!("<{}>", String::from_utf8_lossy(text)),
         Seen::Other => "other".into(),
-        Seen::Table(table) => {
-            let pairs = stack.pairs(table);
-            let mut parts = Vec::new();
-            while let Some(key) = stack.next(pairs) {
-                let key = show(stack, key);
-                let value = stack.value(pairs);
-                parts.push(format!("{key}={}", show(stack, value)));
-            }
-            parts.sort();
-            format!("{{{}}}", parts.join(" "))
-        }
+        Seen::Table(table) => return Err(table),
+    })
+}
+
+fn show(stack: &mut Stack<'_>, table: Spot) -> String {
+    let pairs = stack.pairs(table);
+    let mut parts = Vec::new();
+    while let Some(key) = stack.next(pairs) {
+        let key = plain(key).unwrap_or_else(|table| show(stack, table));
+        let value = plain(stack.value(pairs)).unwrap_or_else(|table| show(stack, table));
+        parts.push(format!("{key}={value}"));
     }
+    parts.sort();
+    format!("{{{}}}", parts.join(" "))
+}
+
+fn show_first(mut stack: Stack<'_>) -> String {
+    plain(stack.first()).unwrap_or_else(|table| show(&mut stack, table))
 }
 
 impl Bench {
-    fn look<R>(&self, text: &str, look: impl FnOnce(Stack<'_>, Seen<'_>) -> R) -> R {
+    fn look<R>(&self, text: &str, look: impl FnOnce(Stack<'_>) -> R) -> R {
         let function = self.keep(text);
         self.runner
             .run(Start { function: &function, tables: Tables::None }, 0, |ended| match ended {
-                Ended::Done(stack, seen) => Ok(look(stack, seen)),
+                Ended::Done(stack) => Ok(look(stack)),
                 Ended::Failed(value) => panic!("{value:?}"),
             })
             .unwrap()
@@ -327,13 +338,13 @@ impl Bench {
 #[test]
 fn tables_are_read_where_they_lie() {
     let bench = Bench::new(REPLY);
-    let shown = |text| bench.look(text, |mut stack, seen| show(&mut stack, seen));
+    let shown = |text| bench.look(text, show_first);
     assert_eq!(shown("return {}"), "{}");
     assert_eq!(shown("return {1, 'a', x = true}"), "{1=1 2=<a> <x>=true}");
     assert_eq!(shown("return {{1, {2}}, [{3}] = {{4}, print}}"), "{1={1=1 2={1=2}} {1=3}={1={1=4} 2=other}}");
     let (err, none) = (Name::new(&bench.lua, "err").unwrap(), Name::new(&bench.lua, "none").unwrap());
-    bench.look("return setmetatable({'a', {'b'}, err = 'c'}, {__index = error})", |mut stack, seen| {
-        let Seen::Table(table) = seen else { panic!("{seen:?}") };
+    bench.look("return setmetatable({'a', {'b'}, err = 'c'}, {__index = error})", |mut stack| {
+        let Seen::Table(table) = stack.first() else { panic!("a table") };
         assert_eq!(stack.field(table, &err), Seen::String(b"c"));
         assert_eq!(stack.field(table, &none), Seen::Nil);
         assert_eq!(stack.element(table, 1), Seen::String(b"a"));
@@ -346,15 +357,31 @@ fn tables_are_read_where_they_lie() {
 }
 
 #[test]
+fn what_was_seen_stays_whatever_runs_meanwhile() {
+    let bench = Bench::new(REPLY);
+    bench.look("t = {('x'):rep(1000), {}} return t", |mut stack| {
+        let Seen::Table(table) = stack.first() else { panic!("a table") };
+        let pairs = stack.pairs(table);
+        assert_eq!(stack.next(pairs), Some(Seen::Number(1.0)));
+        let Seen::String(text) = stack.value(pairs) else { panic!("a string") };
+        bench.lua.load("t[1] = nil collectgarbage() local s = ('y'):rep(1000)").exec().unwrap();
+        assert_eq!(text, [b'x'; 1000]);
+        // The key is gone, so there is no next one.
+        assert_eq!(stack.next(pairs), None);
+        assert_eq!(stack.element(table, 1), Seen::Nil);
+    });
+}
+
+#[test]
 fn tables_that_hold_themselves_end_with_the_stack() {
     let bench = Bench::new(REPLY);
-    bench.look("local t = {} t[1] = t return t", |mut stack, seen| {
-        let (mut seen, mut depth) = (seen, 0);
-        while let Seen::Table(table) = seen {
+    bench.look("local t = {} t[1] = t return t", |mut stack| {
+        let (Seen::Table(mut table), mut depth) = (stack.first(), 0) else { panic!("a table") };
+        loop {
             depth += 1;
             let has_room = stack.has_room();
-            seen = stack.element(table, 1);
-            assert_eq!(has_room, seen != Seen::Nil);
+            let Seen::Table(nested) = stack.element(table, 1) else { break assert!(!has_room) };
+            table = nested;
         }
         assert!((7_900..8_000).contains(&depth), "{depth}");
     });
@@ -375,7 +402,7 @@ fn unpacking(bench: &Bench, form: Form, steps_max: u32) {
 fn messages_become_values() {
     let bench = Bench::new(REPLY);
     unpacking(&bench, Form::All, u32::MAX);
-    let shown = |text| bench.look(text, |mut stack, seen| show(&mut stack, seen));
+    let shown = |text| bench.look(text, show_first);
     assert_eq!(shown(r"return {unpack('\147\1\161a\129\161b\195')}"), "{1={1=1 2=<a> 3={<b>=true}}}");
     assert_eq!(shown(r"return {unpack('\1\255\192\2')}"), "{1=1 2=-1 4=2}");
     for (call, raised) in [
@@ -417,8 +444,8 @@ proptest! {
         let name = Name::new(&bench.lua, "a").unwrap();
         let (mut spots, mut all_pairs): (Vec<Spot>, Vec<lua::Pairs>) = Default::default();
         for _ in 0..2 {
-            bench.look("return {{1, {2, {3}}}, a = {b = {}}, [{}] = {5}}", |mut stack, seen| {
-                if let Seen::Table(spot) = seen {
+            bench.look("return {{1, {2, {3}}}, a = {b = {}}, [{}] = {5}}", |mut stack| {
+                if let Seen::Table(spot) = stack.first() {
                     spots.push(spot);
                 }
                 for (at, what) in &looks {

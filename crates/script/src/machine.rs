@@ -11,7 +11,7 @@ use crate::library;
 use crate::raised::{SANDBOX, text_of};
 use crate::state::{Failure, OUT_OF_MEMORY, State};
 use crate::to_resp::{Fields, Writer};
-use lua::{Ended, Kept, Runner, Seen, Stack, Start, Tables};
+use lua::{Ended, Kept, Runner, Stack, Start, Tables};
 use mlua::{Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, VmState};
 use resp::Reply;
 use std::cell::Cell;
@@ -225,7 +225,7 @@ impl Machine {
         let bytes_max = self.bound();
         let result = host::lend(host, || {
             self.runner.run(start, bytes_max, |ended| match ended {
-                Ended::Done(stack, returned) => self.write(stack, returned, reply).map(|()| None),
+                Ended::Done(stack) => self.write(stack, reply).map(|()| None),
                 Ended::Failed(value) => Ok(Some(value)),
             })
         });
@@ -244,10 +244,10 @@ impl Machine {
     }
 
     /// What the script has returned. A stop while it is written takes back what was written.
-    fn write(&self, stack: Stack<'_>, returned: Seen<'_>, reply: &mut Reply) -> Result<()> {
+    fn write(&self, mut stack: Stack<'_>, reply: &mut Reply) -> Result<()> {
         let start = reply.out.len();
-        let mut writer = Writer { fields: &self.fields, state: &self.state, stack, reply };
-        let written = writer.write(returned);
+        let mut writer = Writer { fields: &self.fields, state: &self.state, reply };
+        let written = writer.write(&mut stack);
         if written.is_err() {
             reply.out.truncate(start);
         }

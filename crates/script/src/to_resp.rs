@@ -53,7 +53,6 @@ const PLACES: usize = 7996;
 pub(crate) struct Writer<'a> {
     pub(crate) fields: &'a Fields,
     pub(crate) state: &'a State,
-    pub(crate) stack: Stack<'a>,
     pub(crate) reply: &'a mut Reply,
 }
 
@@ -77,43 +76,44 @@ enum Open {
     },
 }
 
-impl<'a> Writer<'a> {
-    /// Writes what a script has returned, and what nests in it.
-    pub(crate) fn write(&mut self, returned: Seen<'a>) -> Result<()> {
+impl Writer<'_> {
+    /// Writes what a script has returned, the first value of the stack, and what nests in it.
+    pub(crate) fn write(&mut self, stack: &mut Stack<'_>) -> Result<()> {
         let mut open = Vec::new();
-        self.begin(returned, 2, &mut open);
+        let nested = self.value(stack.first(), 2);
+        self.table(stack, (nested, 2), &mut open);
         while let Some(last) = open.pop() {
             self.state.steps(1)?;
             if self.reply.is_full() {
                 break;
             }
             match last {
-                Open::Array { table, count, at, places } => match self.stack.element(table, count + 1) {
+                Open::Array { table, count, at, places } => match stack.element(table, count + 1) {
                     Seen::Nil => self.reply.fill_array(at, count as usize),
                     element => {
+                        let nested = self.value(element, places + 1);
                         open.push(Open::Array { table, count: count + 1, at, places });
-                        self.begin(element, places + 1, &mut open);
+                        self.table(stack, (nested, places + 1), &mut open);
                     }
                 },
-                pairs => self.next_of_pairs(pairs, &mut open),
+                pairs => self.next_of_pairs(stack, pairs, &mut open),
             }
         }
         Ok(())
     }
 
-    /// Writes a value, or the beginning of a table whose elements follow.
+    /// Writes a value, unless it is a table, which is to follow.
     #[inline]
-    fn begin(&mut self, value: Seen<'a>, places: usize, open: &mut Vec<Open>) {
-        if places > PLACES {
-            return self.reply.error(error::STACK_LIMIT);
-        }
+    fn value(&mut self, value: Seen<'_>, places: usize) -> Option<Spot> {
         match value {
+            _ if places > PLACES => self.reply.error(error::STACK_LIMIT),
             Seen::String(text) => self.reply.bulk(text),
             Seen::Number(n) => self.reply.int(whole(n)),
             Seen::Boolean(is_true) => self.boolean(is_true),
-            Seen::Table(table) => self.table(table, places, open),
+            Seen::Table(table) => return Some(table),
             Seen::Nil | Seen::Other => self.reply.null(),
         }
+        None
     }
 
     fn boolean(&mut self, is_true: bool) {
@@ -124,25 +124,34 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn table(&mut self, table: Spot, places: usize, open: &mut Vec<Open>) {
-        if !self.stack.has_room() {
+    /// Writes a table, if there is one, or its beginning where elements follow.
+    fn table(
+        &mut self,
+        stack: &mut Stack<'_>,
+        (nested, places): (Option<Spot>, usize),
+        open: &mut Vec<Open>,
+    ) {
+        let Some(table) = nested else { return };
+        if !stack.has_room() {
             return self.reply.error(error::STACK_LIMIT);
         }
-        let (fields, stack) = (self.fields, &mut self.stack);
-        if let Seen::String(text) = stack.field(table, &fields.err) {
+        let fields = self.fields;
+        if matches!(stack.field(table, &fields.err), Seen::String(_)) {
             let is_counted = stack.field(table, &fields.is_counted) == Seen::Boolean(true);
-            self.error(text, is_counted);
+            if let Seen::String(text) = stack.field(table, &fields.err) {
+                self.error(text, is_counted);
+            }
         } else if let Seen::String(text) = stack.field(table, &fields.ok) {
             self.status(b'+', text);
         } else if let Seen::Number(n) = stack.field(table, &fields.double) {
             self.reply.double(n);
         } else if let Seen::Table(map) = stack.field(table, &fields.map) {
-            self.pairs(map, true, places + 2, open);
+            open.push(self.pairs(stack, map, true, places + 2));
         } else if let Seen::Table(set) = stack.field(table, &fields.set) {
-            self.pairs(set, false, places + 2, open);
+            open.push(self.pairs(stack, set, false, places + 2));
         } else if let Seen::String(digits) = stack.field(table, &fields.big_number) {
             self.big_number(digits);
-        } else if !self.verbatim(table) {
+        } else if !self.verbatim(stack, table) {
             let at = self.reply.deferred();
             open.push(Open::Array { table, count: 0, at, places });
         }
@@ -173,43 +182,43 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a verbatim string; false where the table is none.
-    fn verbatim(&mut self, table: Spot) -> bool {
-        let Seen::Table(parts) = self.stack.field(table, &self.fields.verbatim) else { return false };
-        let Seen::String(format) = self.stack.field(parts, &self.fields.format) else { return false };
-        let Seen::String(text) = self.stack.field(parts, &self.fields.string) else { return false };
+    fn verbatim(&mut self, stack: &mut Stack<'_>, table: Spot) -> bool {
+        let Seen::Table(parts) = stack.field(table, &self.fields.verbatim) else { return false };
+        let mut letters = [b' '; 3];
+        let Seen::String(format) = stack.field(parts, &self.fields.format) else { return false };
+        letters.iter_mut().zip(format).for_each(|(to, from)| *to = *from);
+        let Seen::String(text) = stack.field(parts, &self.fields.string) else { return false };
         if !self.reply.is_resp3() {
             self.reply.bulk(text);
             return true;
         }
-        let mut letters = [b' '; 3];
-        letters.iter_mut().zip(format).for_each(|(to, from)| *to = *from);
         let header = format!("={}\r\n", text.len() + 4);
         self.reply.append(&[header.as_bytes(), &letters, b":", text, b"\r\n"].concat());
         true
     }
 
-    fn pairs(&mut self, table: Spot, is_map: bool, places: usize, open: &mut Vec<Open>) {
-        let at = self.reply.deferred();
-        let pairs = self.stack.pairs(table);
-        open.push(Open::Pairs { pairs, is_waiting: false, is_map, count: 0, at, places });
+    fn pairs(&mut self, stack: &mut Stack<'_>, table: Spot, is_map: bool, places: usize) -> Open {
+        let (at, pairs) = (self.reply.deferred(), stack.pairs(table));
+        Open::Pairs { pairs, is_waiting: false, is_map, count: 0, at, places }
     }
 
     /// Writes the next key, or the value of the key written last, or the header when none is left.
-    fn next_of_pairs(&mut self, last: Open, open: &mut Vec<Open>) {
+    fn next_of_pairs(&mut self, stack: &mut Stack<'_>, last: Open, open: &mut Vec<Open>) {
         let Open::Pairs { pairs, is_waiting, is_map, count, at, places } = last else { return };
-        if is_waiting {
-            let value = self.stack.value(pairs);
-            open.push(Open::Pairs { pairs, is_waiting: false, is_map, count, at, places });
-            return self.begin(value, places + 1, open);
-        }
-        let Some(key) = self.stack.next(pairs) else {
+        let (nested, inner_places) = if is_waiting {
+            (self.value(stack.value(pairs), places + 1), places + 1)
+        } else if let Some(key) = stack.next(pairs) {
+            let inner_places = places + if is_map { 2 } else { 1 };
+            (self.value(key, inner_places), inner_places)
+        } else {
             return match is_map {
                 true => self.reply.fill_map(at, count),
                 false => self.reply.fill_set(at, count),
             };
         };
-        open.push(Open::Pairs { pairs, is_waiting: is_map, is_map, count: count + 1, at, places });
-        self.begin(key, places + if is_map { 2 } else { 1 }, open);
+        let count = if is_waiting { count } else { count + 1 };
+        open.push(Open::Pairs { pairs, is_waiting: is_map && !is_waiting, is_map, count, at, places });
+        self.table(stack, (nested, inner_places), open);
     }
 }
 

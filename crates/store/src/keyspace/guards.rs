@@ -16,6 +16,9 @@ pub(crate) enum Guards<'k> {
 }
 const _: () = assert!(size_of::<Guards<'_>>() == 32, "a view is moved about by every request");
 
+/// Room for the locks of a script that is alone: they come one by one.
+const FEW: usize = 8;
+
 /// Shards that are locked, by their places among them.
 pub(crate) trait Shards {
     fn at(&self, guard: u32) -> &Shard;
@@ -49,7 +52,11 @@ impl<'k> Guards<'k> {
     /// Adds a lock, and returns its place.
     pub(crate) fn push(&mut self, locked: Locked<'k>) -> u32 {
         let mut many = match std::mem::replace(self, Guards::none()) {
-            Guards::One(one) => vec![one],
+            Guards::One(one) => {
+                let mut few = Vec::with_capacity(FEW);
+                few.push(one);
+                few
+            }
             Guards::Many(many) if many.is_empty() => {
                 *self = Guards::One(locked);
                 return 0;

@@ -139,9 +139,9 @@ impl Attempt {
         deferred.garbage.extend(garbage);
     }
 
-    /// Keys in these shards are about to be looked up.
-    pub(super) fn note_counts(&mut self, held: &Held<'_>) {
-        for (shard, counts) in held.counts() {
+    /// Keys in these shards are about to be looked up, of which so many were known before.
+    pub(super) fn note_counts(&mut self, held: &Held<'_>, known: usize) {
+        for (shard, counts) in held.counts().skip(known) {
             if !self.counts.iter().any(|(known, _)| *known == shard) {
                 self.counts.push((shard, counts));
             }
@@ -204,7 +204,7 @@ impl<'s> Executor<'s> {
         (attempt.began, attempt.used) = (Some(self.meter.read()), None);
         attempt.half_ticks = self.meter.ticks(HALF_NS);
         attempt.mark = self.recorder.mark();
-        attempt.note_counts(held);
+        attempt.note_counts(held, 0);
         self.attempt = Some(attempt);
     }
 

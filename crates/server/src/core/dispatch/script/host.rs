@@ -273,9 +273,10 @@ impl<'h, 's> ScriptHost<'h, 's> {
         if self.held.count() + names.len() > HELD_MAX {
             self.held.release();
         }
+        let known = self.held.count();
         names.iter().for_each(|(_, hash)| self.held.add(*hash));
         if let Some(attempt) = &mut self.executor.attempt {
-            attempt.note_counts(&self.held);
+            attempt.note_counts(&self.held, known);
         }
         Ok(())
     }

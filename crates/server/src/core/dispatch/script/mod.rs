@@ -223,7 +223,7 @@ impl<'s> Executor<'s> {
         let declared = args.iter_from(FIRST_KEY).take(declared);
         let held = keyspace.hold_shards_of(declared.map(|name| keyspace.hash(name)));
         if let Some(attempt) = &mut self.attempt {
-            attempt.note_counts(&held);
+            attempt.note_counts(&held, 0);
         } else if !self.runs_scripts {
             self.begin_attempt(&held);
         }
