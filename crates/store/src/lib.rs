@@ -68,7 +68,7 @@ pub use hash::tree::Lifetime;
 pub use info::Brief;
 pub use key_info::KeyInfo;
 pub use keyspace::aside::Extent;
-pub use keyspace::frozen::{Frozen, FrozenDb, FrozenEntry};
+pub use keyspace::frozen::{Frozen, FrozenDb, FrozenEntry, FrozenShard};
 pub use keyspace::garbage::{Garbage, Weight};
 pub use keyspace::held::Held;
 pub use keyspace::keys::Keys;

@@ -174,12 +174,20 @@ impl Member {
 }
 
 /// How long requests took, in ascending order.
+#[derive(Default)]
 pub(super) struct Times {
     us: Vec<u32>,
     pub(super) took_s: f64,
 }
 
 impl Times {
+    /// These too.
+    pub(super) fn add(&mut self, more: Times) {
+        self.us.extend(more.us);
+        self.us.sort();
+        self.took_s += more.took_s;
+    }
+
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.us.len()

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! A dump file is smaller and loads faster. This is for programs that read commands.
-use crate::rdb::{Disk, Output, SaveError, Sink};
+use crate::rdb::{Disk, GoOn, Output, SaveError, Sink, visit};
 use base::double::F64Text;
 use base::text::I64Text;
 use base::{Item, Millis};
@@ -41,12 +41,12 @@ pub struct BaseForm<'f> {
 }
 
 /// Writes the file, and waits until it is on the disk. Returns how many bytes it has. `go_on` is called for
-/// every key.
+/// every key, and while what is written is let go of.
 pub fn save_commands(
     frozen: Frozen,
     output: &mut dyn Output,
     form: BaseForm<'_>,
-    go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    go_on: GoOn<'_>,
 ) -> Result<u64, SaveError> {
     let mut disk = Disk::new(output, form.syncs);
     let mut commands = Commands { out: Vec::new(), sink: &mut disk, is_broken: false };
@@ -59,15 +59,11 @@ pub fn save_commands(
     disk.finish(done)
 }
 
-fn save_db(
-    commands: &mut Commands<'_>,
-    db: FrozenDb,
-    go_on: &mut dyn FnMut() -> ControlFlow<()>,
-) -> ControlFlow<()> {
+fn save_db(commands: &mut Commands<'_>, db: FrozenDb, go_on: GoOn<'_>) -> ControlFlow<()> {
     commands.put(&[b"SELECT", db.number.to_string().as_bytes()]);
-    db.visit(&mut |entry| {
-        save_entry(commands, &entry);
-        if commands.is_broken { ControlFlow::Break(()) } else { go_on() }
+    visit(db, go_on, &mut |entry| {
+        save_entry(commands, entry);
+        if commands.is_broken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
 }
 

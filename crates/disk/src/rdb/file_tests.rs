@@ -11,7 +11,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use store::{Deadline, End, Expiry, Form, Id, Keyspace, KeyspaceOptions, Lifetime, Pairs, Policy, Settings};
+use store::{
+    Deadline, End, Expiry, Form, FrozenEntry, Id, Keyspace, KeyspaceOptions, Lifetime, Pairs, Policy,
+    Settings,
+};
 
 const NOW: Millis = Millis(1_780_000_000_000);
 const LATER: Millis = Millis(1_790_000_000_000);
@@ -92,11 +95,12 @@ fn contents(keyspace: &Keyspace) -> BTreeMap<(u16, Vec<u8>), (Deadline, Vec<u8>)
     let form = ValueForm { version: VERSION_WRITTEN, compresses: true };
     for db in keyspace.freeze(NOW, Policy::NoEviction).into_dbs() {
         let number = db.number;
-        let _ = db.visit(&mut |entry| {
+        let mut add = |entry: FrozenEntry<'_>| {
             let value = payload::dump(entry.value, &Settings::default(), form);
             all.insert((number, entry.key.to_vec()), (entry.deadline, value));
             ControlFlow::Continue(())
-        });
+        };
+        let _ = db.into_shards().try_for_each(|shard| shard.visit(&mut add));
     }
     all
 }
@@ -107,7 +111,7 @@ fn save(keyspace: &Keyspace, output: &mut dyn Output) -> Result<u64, SaveError> 
     let form = ValueForm { version: VERSION_WRITTEN, compresses: true };
     let form = FileForm { form, has_checksum: true, syncs: true };
     let frozen = keyspace.freeze(NOW, Policy::NoEviction);
-    save_file(frozen, output, (&about, &Settings::default(), form), &mut || ControlFlow::Continue(()))
+    save_file(frozen, output, (&about, &Settings::default(), form), &mut |_| ControlFlow::Continue(()))
 }
 
 /// A file in memory whose writes and syncs fail after so many.

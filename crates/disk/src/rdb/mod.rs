@@ -51,13 +51,13 @@ mod version;
 mod write;
 
 pub use crate::source::Broken;
-pub(crate) use save_file::Disk;
+pub(crate) use save_file::{Disk, visit};
 pub(crate) use write::Sink;
 
 pub use functions::{LibrariesError, dump_libraries, read_libraries};
 pub use load_file::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece};
 pub use payload::{PayloadError, check, dump, restore, seal};
 pub use save::Form;
-pub use save_file::{About, FileForm, Output, SaveError, save_file};
+pub use save_file::{About, FileForm, GoOn, Output, SaveError, Step, save_file};
 pub use sort::{Sorted, Sorter};
 pub use version::{VERSION_MAX, VERSION_WRITTEN, VERSION_WRITTEN_MAX};

@@ -54,16 +54,28 @@ pub enum SaveError {
     GivenUp,
 }
 
+/// What was done when whoever wants a file is asked whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A key is written.
+    Key,
+    /// Some keys that are written were let go of.
+    Freed,
+}
+
+/// Asked whether to go on.
+pub type GoOn<'g> = &'g mut dyn FnMut(Step) -> ControlFlow<()>;
+
 /// After so many bytes the file is synced.
 const SYNC_BYTES: u64 = 4 << 20;
 
 /// Writes the file, and waits until it is on the disk. Returns how many bytes it has. `go_on` is called for
-/// every key.
+/// every key, and while what is written is let go of.
 pub fn save_file(
     frozen: Frozen,
     output: &mut dyn Output,
     (about, settings, form): (&About, &Settings, FileForm),
-    go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    go_on: GoOn<'_>,
 ) -> Result<u64, SaveError> {
     let version = match frozen.has_timed_hashes {
         true => form.form.version.max(VERSION_TIMED_FIELDS),
@@ -153,20 +165,34 @@ fn save_head(writer: &mut Writer<'_>, about: &About, version: u16) {
     about.functions.iter().for_each(|code| save_library(writer, code));
 }
 
-fn save_db(
-    writer: &mut Writer<'_>,
-    db: FrozenDb,
-    settings: &Settings,
-    go_on: &mut dyn FnMut() -> ControlFlow<()>,
-) -> ControlFlow<()> {
+fn save_db(writer: &mut Writer<'_>, db: FrozenDb, settings: &Settings, go_on: GoOn<'_>) -> ControlFlow<()> {
     writer.bytes(&[mark::DATABASE]);
     writer.length(u64::from(db.number));
     writer.bytes(&[mark::SIZES]);
     writer.length(db.keys);
     writer.length(db.volatile_keys);
-    db.visit(&mut |entry| {
-        save_entry(writer, &entry, settings);
-        if writer.is_broken() { ControlFlow::Break(()) } else { go_on() }
+    visit(db, go_on, &mut |entry| {
+        save_entry(writer, entry, settings);
+        if writer.is_broken() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+}
+
+/// Has all keys of a database written, and lets go of each shard's when they are.
+pub(crate) fn visit(
+    db: FrozenDb,
+    go_on: GoOn<'_>,
+    save: &mut dyn FnMut(&FrozenEntry<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    db.into_shards().try_for_each(|shard| {
+        shard.visit(&mut |entry| {
+            save(&entry)?;
+            go_on(Step::Key)
+        })?;
+        shard.let_go(&mut || {
+            // A snapshot that is given up is let go of all the same.
+            let _ = go_on(Step::Freed);
+        });
+        ControlFlow::Continue(())
     })
 }
 

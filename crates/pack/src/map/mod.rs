@@ -308,6 +308,11 @@ impl<V: Clone, F: Form> Map<V, F> {
         }
     }
 
+    /// Drops the map, with a `pause` behind each leaf that goes with it.
+    pub fn let_go(self, pause: &mut dyn FnMut()) {
+        self.tree.let_go(pause);
+    }
+
     /// The entries of the leaf that covers `place`.
     pub fn crowd(&self, place: u32) -> Option<Crowd<'_, V, F>> {
         let (path, range) = self.tree.seek(place)?;

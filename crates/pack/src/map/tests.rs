@@ -618,3 +618,34 @@ fn one_owner_more_than_can_be_counted_gets_a_leaf_and_outside_values_of_its_own(
     drop(copy);
     assert_eq!(live.load(Ordering::Relaxed), 0);
 }
+
+#[test]
+fn a_map_is_let_go_of_leaf_by_leaf_and_what_a_clone_holds_stays() {
+    let (live, mut map) = (Arc::default(), Map::new());
+    let fill = |map: &mut Map<Counted>, keys: std::ops::Range<u64>| {
+        for n in keys {
+            put(map, n.to_string().as_bytes(), b"text", Some(Shared::new(Counted::new(n, &live))));
+        }
+    };
+    let left = |map: Map<Counted>| {
+        let mut counts = vec![live.load(Ordering::Relaxed)];
+        map.let_go(&mut || counts.push(live.load(Ordering::Relaxed)));
+        counts
+    };
+    fill(&mut map, 0..20_000);
+    assert_eq!(left(map.clone()), [20_000], "another has all of it");
+    let (before, kept) = (map.clone(), content(&map));
+    fill(&mut map, 0..20_000);
+    let counts = left(map);
+    assert_eq!((counts.first(), counts.last()), (Some(&40_000), Some(&20_000)));
+    assert!(counts.windows(2).all(|pair| (0..=500).contains(&(pair[0] - pair[1]))), "a leaf at a time");
+    assert_eq!(content(&before), kept);
+    check(&before);
+    let counts = left(before);
+    assert_eq!((counts.len() > 40, counts.last()), (true, Some(&0)));
+    assert_eq!(left(Map::new()), [0]);
+    let mut small = Map::new();
+    fill(&mut small, 0..3);
+    assert_eq!(left(small), [3]);
+    assert_eq!(live.load(Ordering::Relaxed), 0);
+}

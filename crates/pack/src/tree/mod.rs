@@ -406,6 +406,19 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     }
 }
 
+impl<O: Order, L: Leaf> Tree<O, L> {
+    /// Drops the tree, with a `pause` behind each leaf that goes with it: for whoever is not to be busy, or
+    /// to keep others waiting, for as long as all of it takes.
+    pub(crate) fn let_go(mut self, pause: &mut dyn FnMut()) {
+        if self.height > 1 {
+            self.height = 0;
+            // SAFETY: the root was initialised, is an inner node of a tree so high, and is not used again:
+            // by its height the tree is empty.
+            unsafe { self.root.assume_init_read().into_inner() }.let_go(pause);
+        }
+    }
+}
+
 impl<O: Order, L: Leaf> Clone for Tree<O, L> {
     fn clone(&self) -> Tree<O, L> {
         let root = match self.root() {

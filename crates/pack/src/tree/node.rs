@@ -274,6 +274,29 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         self.set_count(count + more);
     }
 
+    /// Gives this reference up as a drop does, with a `pause` behind each leaf that goes with it. A node that
+    /// others hold is theirs, with all that is below it.
+    pub(crate) fn let_go(mut self, pause: &mut dyn FnMut()) {
+        if !self.is_sole() {
+            return;
+        }
+        let below = self.level() - 1;
+        while let Some(last) = self.count().checked_sub(1) {
+            // SAFETY: sole owner, and stays so; the child is initialised, and not read again behind the
+            // smaller count.
+            let mut child = unsafe { self.children_start().add(last).read() };
+            self.set_count(last);
+            if below > 0 {
+                // SAFETY: the level says that it is an inner node.
+                unsafe { child.into_inner() }.let_go(pause);
+            } else {
+                // SAFETY: the level says that it is a leaf, which is released once.
+                unsafe { child.release(0) };
+                pause();
+            }
+        }
+    }
+
     fn unshare(&mut self) {
         if !self.is_sole() {
             *self = count_copied(|| self.copied());

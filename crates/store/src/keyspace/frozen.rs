@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! freeze: one more owner for the tree of every database in every shard, O(shards), whatever they hold
-//! visit:  leaf by leaf, without a lock; a shard's tree is let go of when all of it was visited
+//! visit:  leaf by leaf, without a lock
+//! let go: a shard's tree when all of it was visited, leaf by leaf too
 //! ```
 //!
 //! A command that writes copies the leaf, and the nodes above it, which the frozen tree still holds; then the
@@ -42,6 +43,13 @@ pub struct FrozenDb {
     /// Its tree in each shard that has some of it.
     maps: Vec<Map<Value>>,
     /// Fields of hashes whose deadline is not later are left out.
+    sees: Millis,
+    moment: Arc<Moment>,
+}
+
+/// What one shard had of a database at one moment.
+pub struct FrozenShard {
+    map: Map<Value>,
     sees: Millis,
     moment: Arc<Moment>,
 }
@@ -112,10 +120,22 @@ impl FrozenDb {
         FrozenDb { number, keys: 0, volatile_keys: 0, maps: Vec::new(), sees: moment.now, moment }
     }
 
-    /// Visits all keys until told to stop, and lets go of each shard's tree when it was visited.
-    pub fn visit(self, visit: &mut dyn FnMut(FrozenEntry<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+    /// What each shard had of it.
+    pub fn into_shards(self) -> impl Iterator<Item = FrozenShard> {
         let FrozenDb { maps, moment, sees, .. } = self;
-        maps.into_iter().try_for_each(|map| moment.visit_map(&map, sees, visit))
+        maps.into_iter().map(move |map| FrozenShard { map, sees, moment: Arc::clone(&moment) })
+    }
+}
+
+impl FrozenShard {
+    /// Visits all keys until told to stop.
+    pub fn visit(&self, visit: &mut dyn FnMut(FrozenEntry<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.moment.visit_map(&self.map, self.sees, visit)
+    }
+
+    /// Lets go of it, with a `pause` behind each leaf that nobody else has any more.
+    pub fn let_go(self, pause: &mut dyn FnMut()) {
+        self.map.let_go(pause);
     }
 }
 

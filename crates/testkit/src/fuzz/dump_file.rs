@@ -9,7 +9,7 @@ use disk::rdb::{
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use store::{Deadline, Keyspace, KeyspaceOptions, Policy, Settings};
+use store::{Deadline, FrozenEntry, Keyspace, KeyspaceOptions, Policy, Settings};
 
 const VERSIONS: [&str; 6] = ["REDIS0003", "REDIS0009", "REDIS0010", "REDIS0011", "REDIS0012", "VALKEY080"];
 const NOW: Millis = Millis(1_780_000_000_000);
@@ -75,7 +75,7 @@ fn saved(keyspace: &Keyspace) -> Vec<u8> {
     let frozen = keyspace.freeze(NOW, Policy::NoEviction);
     let mut memory = Memory(Vec::new());
     let settings = Settings::default();
-    let go_on = &mut || ControlFlow::Continue(());
+    let go_on = &mut |_| ControlFlow::Continue(());
     save_file(frozen, &mut memory, (&About::default(), &settings, form), go_on).expect("memory has room");
     memory.0
 }
@@ -85,13 +85,14 @@ fn contents(keyspace: &Keyspace) -> BTreeMap<(u16, Vec<u8>), (Deadline, Vec<u8>)
     let mut all = BTreeMap::new();
     for db in keyspace.freeze(NOW, Policy::NoEviction).into_dbs() {
         let number = db.number;
-        let _ = db.visit(&mut |entry| {
+        let mut add = |entry: FrozenEntry<'_>| {
             if entry.value.hash().is_none_or(|hash| hash.live_len() > 0) {
                 let value = dump(entry.value, &Settings::default(), FORM);
                 all.insert((number, entry.key.to_vec()), (entry.deadline, value));
             }
             ControlFlow::Continue(())
-        });
+        };
+        let _ = db.into_shards().try_for_each(|shard| shard.visit(&mut add));
     }
     all
 }

@@ -5,11 +5,13 @@
 //! ```
 //!
 //! Nothing forks and nobody waits: commands go on with the trees that the snapshot holds too, and copy what
-//! they change of them. `save.rs` writes, `file.rs` has what a file system needs for that, `load.rs` loads.
-//! What is known of all that is in `state/persistence.rs`. The append-only file is in `append`.
+//! they change of them. `save.rs` writes, at the pace of `pace.rs`; `file.rs` has what a file system needs
+//! for that, `load.rs` loads. What is known of all that is in `state/persistence.rs`. The append-only file is
+//! in `append`.
 pub(crate) mod append;
 mod file;
 mod load;
+mod pace;
 mod save;
 
 pub(crate) use file::remove_left;

@@ -1,5 +1,6 @@
 //! Writes snapshots: SAVE, BGSAVE, save points, and what SHUTDOWN and DEBUG RELOAD need.
 use super::file::NewFile;
+use super::pace::Pace;
 use crate::core::mailbox::Message;
 use crate::core::server::Server;
 use crate::core::session::ClientRecord;
@@ -10,8 +11,9 @@ use crate::state::disk::{Disk, DiskFile};
 use crate::state::persistence::{Delay, Save, UNSAVED};
 use base::Millis;
 use disk::aof::base::{BaseForm, save_commands};
-use disk::rdb::{About, FileForm, Form, Output, SaveError, save_file};
+use disk::rdb::{About, FileForm, Form, Output, SaveError, Step, save_file};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -279,6 +281,7 @@ fn write(server: &Server, image: Image, save: &Save) -> Result<u64, ()> {
 struct Wanted<'w> {
     file: &'w mut DiskFile,
     save: &'w Save,
+    pace: &'w Pace,
 }
 
 impl Wanted<'_> {
@@ -290,7 +293,9 @@ impl Wanted<'_> {
 impl Write for Wanted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.check()?;
-        self.file.write(bytes)
+        let count = self.file.write(bytes);
+        self.pace.look();
+        count
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -301,7 +306,9 @@ impl Write for Wanted<'_> {
 impl Output for Wanted<'_> {
     fn sync(&mut self) -> io::Result<()> {
         self.check()?;
-        self.file.sync()
+        let done = self.file.sync();
+        self.pace.look();
+        done
     }
 }
 
@@ -316,11 +323,18 @@ pub(super) fn write_file(image: Image, save: &Save, target: &Target) -> Result<u
         Some(format!("Failed opening {} {place}) for saving: {why}", target.place))
     })?;
     let delay = Delay::new(settings.save_delay);
-    let mut go_on = || {
-        delay.pass();
-        save.note_key()
+    let pace = Pace::new();
+    let mut go_on = |step| {
+        pace.pass();
+        match step {
+            Step::Freed => ControlFlow::Continue(()),
+            Step::Key => {
+                delay.pass();
+                save.note_key()
+            }
+        }
     };
-    let mut output = Wanted { file: &mut new.file, save };
+    let mut output = Wanted { file: &mut new.file, save, pace: &pace };
     let written = match target.content {
         Content::Dump => {
             let form = FileForm {
@@ -366,7 +380,7 @@ mod tests {
         let new = &mut NewFile::create(&Arc::default(), &std::env::temp_dir()).unwrap();
         let saves = Persistence::new(Millis(0)).saves;
         let save = &saves.begin(Millis(0), 1).unwrap();
-        let mut output = Wanted { file: &mut new.file, save };
+        let mut output = Wanted { file: &mut new.file, save, pace: &Pace::new() };
         output.write_all(b"a part").unwrap();
         output.sync().unwrap();
         saves.give_up();
