@@ -27,7 +27,7 @@ pub(super) const HRANDFIELD: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long::reading(work::drawn, hrandfield)),
+    run: DataRun::Long(&Long::reading(counted_and_drawn, hrandfield)),
     ..ROW
 };
 
@@ -134,6 +134,16 @@ fn draw<'v>(
 ) {
     let (field, value) = hash.random(random).unwrap_or_else(spare);
     show(reply, field, value, shows);
+}
+
+/// So many different fields are drawn. While some are past their deadline and not removed yet, all fields are
+/// gone through to count the others.
+fn counted_and_drawn(call: &mut Call<'_, '_>) -> Option<u64> {
+    let key = call.key(0);
+    match call.view.hash(key) {
+        Ok(Some(hash)) if call.args.len() > 2 && hash.has_overdue() => Some(hash.len()),
+        _ => work::drawn(call),
+    }
 }
 
 /// Few fields of many are drawn until there are enough. Otherwise all fields are walked, and each is taken

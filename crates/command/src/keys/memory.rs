@@ -7,8 +7,8 @@ use super::reply_help;
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Scope,
-    WholeCall,
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Long, Scope,
+    WholeCall, work,
 };
 use resp::Reply;
 use store::KeyInfo;
@@ -60,7 +60,7 @@ pub(super) const MEMORY_USAGE: Command = Command {
         args: &[Arg::key("key", 0), Arg::int("count").after("SAMPLES").optional()],
         ..ABOUT
     },
-    run: DataRun::Keys(usage),
+    run: DataRun::Long(&Long::reading(work::all, usage)),
     ..ROW
 };
 
@@ -79,7 +79,7 @@ const MEMORY_LAYOUT: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(layout),
+    run: DataRun::Long(&Long::reading(work::all, layout)),
     ..ROW
 };
 

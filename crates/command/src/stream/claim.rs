@@ -3,7 +3,9 @@ use super::effect::{self, Holding, Place};
 use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec};
+use crate::{
+    Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec, Long, work,
+};
 use base::Millis;
 use base::text::parse_i64;
 use std::ops::ControlFlow;
@@ -60,7 +62,7 @@ pub(super) const XAUTOCLAIM: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(xautoclaim),
+    run: DataRun::Long(&Long::writing(work::claimed, xautoclaim).with_words(8)),
     ..ROW
 };
 

@@ -7,7 +7,7 @@ use super::{id, reply_entry};
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
 use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Scope, WholeCall,
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, Scope, WholeCall,
 };
 use base::Millis;
 use resp::Reply;
@@ -98,7 +98,7 @@ const XINFO_STREAM: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(stream),
+    run: DataRun::Long(&Long::reading(told_in_full, stream).with_words(4)),
     ..ROW
 };
 
@@ -178,6 +178,13 @@ fn detail(call: &Call<'_, '_>) -> Result<Detail, Error> {
         0 => None,
         n => Some(u64::try_from(n).unwrap_or(10)),
     }))
+}
+
+/// Entries, and as many again of what is pending.
+fn told_in_full(call: &mut Call<'_, '_>) -> Option<u64> {
+    let Ok(Detail::Full(count)) = detail(call) else { return Some(0) };
+    let entries = call.view.extent(call.key(0)).elements.min(count.unwrap_or(u64::MAX));
+    Some(entries.saturating_mul(2))
 }
 
 fn stream(call: &mut Call<'_, '_>) -> Done {

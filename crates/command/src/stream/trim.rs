@@ -5,7 +5,7 @@
 use super::id;
 use super::row::{ABOUT, ROW, XTRIM_EVENT};
 use crate::argument::{int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long};
 use resp::Args;
 use store::{Id, Precision, References, Settings, Trim};
 
@@ -48,7 +48,7 @@ pub(super) const XTRIM: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(xtrim),
+    run: DataRun::Long(&Long::writing(trimmed, xtrim)),
     ..ROW
 };
 
@@ -184,6 +184,24 @@ pub(super) fn references(word: &[u8]) -> Option<References> {
     } else {
         None
     }
+}
+
+/// By how many entries go beyond MAXLEN; leaves go as a whole, unless references are looked for. How many are
+/// before MINID is not known.
+fn trimmed(call: &mut Call<'_, '_>) -> Option<u64> {
+    const ENTRIES_A_STEP: u64 = 32;
+    let (mut options, mut index) = (Options::default(), 2);
+    while index < call.args.len() {
+        let Ok(Some(taken)) = options.read(&call.args, index) else { return Some(0) };
+        index += taken;
+    }
+    let Some(Trim::MaxLen(max)) = options.trim else { return Some(0) };
+    let going = call.view.extent(call.key(0)).elements.saturating_sub(max);
+    let going = if options.is_about { going.min(options.entries_max(call.view.settings())) } else { going };
+    Some(match options.references {
+        None | Some(References::Keep) => going / ENTRIES_A_STEP,
+        Some(_) => going,
+    })
 }
 
 fn xtrim(call: &mut Call<'_, '_>) -> Done {

@@ -56,6 +56,11 @@ impl Keyspace {
         self.len(db) == 0
     }
 
+    /// Whether uses of keys may be recorded: then a key has to be read where it is.
+    pub fn keeps_uses(&self) -> bool {
+        self.uses.is_kept()
+    }
+
     /// How many keys and hashes of `db` have deadlines. Locks only the shards in which some have.
     pub fn deadlines(&self, db: u16, now: Millis) -> Deadlines {
         let of_shard = |index| self.shard(index).db(db).map_or(Volatile::default(), |db| db.volatile);

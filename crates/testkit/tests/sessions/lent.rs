@@ -53,6 +53,17 @@ pub(crate) fn fill_all(client: &mut RespClient) {
     fill(client, "SET text", std::iter::once("abcdefghij".repeat(200)));
 }
 
+/// A stream that takes long to trim, and of which one consumer holds much.
+pub(crate) fn fill_stream(client: &mut RespClient) {
+    let script = format!(
+        "for n = 1, {} do redis.call('XADD', 'stream', n .. '-1', 'field', n) end
+         redis.call('XGROUP', 'CREATE', 'stream', 'group', '0')
+         redis.call('XREADGROUP', 'GROUP', 'group', 'one', 'COUNT', {MANY}, 'STREAMS', 'stream', '>')",
+        if MANY > 10_000 { 400_000 } else { 6_000 }
+    );
+    client.call(&["EVAL", &script, "0"]).unwrap();
+}
+
 /// Waits until a request is held back.
 pub(crate) fn await_lent(server: &InProcess, request: &str) {
     const ROUNDS: usize = 10_000_000;
@@ -96,6 +107,7 @@ pub(crate) fn in_exec(client: &mut RespClient, request: &str) -> Value {
 fn others_are_answered_meanwhile_and_the_reply_is_of_the_moment_of_the_request() {
     let server = server();
     let (mut reader, mut writer) = (server.client().unwrap(), server.client().unwrap());
+    let many: String = (0..MANY).map(|n| format!(" w_{n}")).collect();
     for (request, change) in [
         ("KEYS *", "DEL w_1 w_2"),
         ("SCAN 0 COUNT 30000", "DEL w_1 w_2"),
@@ -120,9 +132,16 @@ fn others_are_answered_meanwhile_and_the_reply_is_of_the_moment_of_the_request()
         ("BITCOUNT bits", "SETBIT bits 7 1"),
         ("BITPOS bits 1", "SETBIT bits 7 1"),
         ("LCS text text", "APPEND text abc"),
+        ("XINFO STREAM stream FULL COUNT 1000", "DEL stream"),
+        (&format!("MGET{many} hash nothing"), "MSET w_0 x w_1 y"),
+        (&format!("EXISTS{many} set nothing"), "DEL w_0 set"),
+        (&format!("TOUCH{many} set nothing"), "FLUSHALL"),
     ] {
         call(&mut writer, "FLUSHALL");
         fill_all(&mut writer);
+        if request.starts_with('X') {
+            fill_stream(&mut writer);
+        }
         let expected = in_exec(&mut reader, request);
         hold(&server, &mut reader, request);
         reader.send(&["PING"]).unwrap();
@@ -142,6 +161,51 @@ fn others_are_answered_meanwhile_and_the_reply_is_of_the_moment_of_the_request()
             "what was sent behind {request} comes behind it"
         );
     }
+}
+
+#[test]
+fn the_memory_of_much_is_told_elsewhere_but_for_its_share_of_a_leaf() {
+    let server = server();
+    let (mut reader, mut writer) = (server.client().unwrap(), server.client().unwrap());
+    fill_all(&mut writer);
+    for key in ["set", "zset", "long", "hash"] {
+        let request = format!("MEMORY USAGE {key} SAMPLES 0");
+        let number = |value: Value| text(&value).parse::<i64>().unwrap();
+        let expected = number(in_exec(&mut reader, &request));
+        hold(&server, &mut reader, &request);
+        call(&mut writer, &format!("DEL {key}"));
+        server.server.hold_lent(false);
+        let answered = number(reader.receive().unwrap());
+        assert!((answered - expected).abs() < 256, "{key}: {answered} of {expected} bytes");
+    }
+}
+
+#[test]
+fn a_hash_is_counted_elsewhere_while_fields_are_past_their_deadline() {
+    let server = server();
+    let (mut reader, mut writer) = (server.client().unwrap(), server.client().unwrap());
+    call(&mut writer, "DEBUG SET-ACTIVE-EXPIRE 0");
+    fill_all(&mut writer);
+    let some = format!("HPEXPIRE hash 1 FIELDS {}", MANY / 2);
+    fill(&mut writer, &some, (0..MANY / 2).map(|n| format!("f{n}")));
+    server.time.advance(std::time::Duration::from_millis(2));
+    hold(&server, &mut reader, "HRANDFIELD hash 3");
+    server.server.hold_lent(false);
+    let Value::Aggregate(_, fields) = reader.receive().unwrap() else { panic!("fields") };
+    assert!(fields.iter().all(|field| text(field)[1..].parse::<usize>().unwrap() >= MANY / 2));
+    assert_eq!(fields.len(), 3);
+}
+
+#[test]
+fn many_keys_are_read_where_they_are_if_their_uses_are_recorded() {
+    let server = server();
+    let (mut reader, mut writer) = (server.client().unwrap(), server.client().unwrap());
+    call(&mut writer, "CONFIG SET maxmemory-policy allkeys-lru");
+    fill_all(&mut writer);
+    server.server.hold_lent(true);
+    let names: String = (0..MANY).map(|n| format!(" w_{n}")).collect();
+    assert_eq!(text(&call(&mut reader, &format!("EXISTS{names}"))), MANY.to_string());
+    server.server.hold_lent(false);
 }
 
 #[test]

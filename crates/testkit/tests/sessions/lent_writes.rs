@@ -1,7 +1,8 @@
 //! Requests that write very much and run on other threads, with one worker: what others see and may do until
 //! what they have written is put in its place, and what becomes of them when somebody was there before.
 use crate::lent::{
-    MANY, await_lent, call, figure, fill, fill_all, hold, in_exec, server, text, wait_until, words,
+    MANY, await_lent, call, figure, fill, fill_all, fill_stream, hold, in_exec, server, text, wait_until,
+    words,
 };
 use testkit::in_process::InProcess;
 use testkit::resp_client::RespClient;
@@ -21,7 +22,7 @@ fn told(listener: &mut RespClient, other: &mut RespClient) -> Vec<String> {
 }
 
 /// Each takes long.
-const REQUESTS: [&str; 28] = [
+const REQUESTS: [&str; 31] = [
     "SUNIONSTORE d set other",
     "SUNIONSTORE set set other",
     "SINTERSTORE d set set",
@@ -50,6 +51,9 @@ const REQUESTS: [&str; 28] = [
     "BITOP XOR d bits more",
     "BITOP NOT bits bits",
     "SUNIONSTORE d set list",
+    "XTRIM stream MAXLEN 3",
+    "XTRIM stream MAXLEN ~ 3 LIMIT 100000",
+    "XAUTOCLAIM stream group two 0 0 COUNT 1000",
 ];
 
 /// The data of these requests.
@@ -83,6 +87,9 @@ fn what_is_written_elsewhere_is_what_would_have_been_written_at_once() {
         let begin = |other: &mut RespClient, listener: &mut RespClient| {
             call(other, "FLUSHALL");
             fill_more(other);
+            if request.starts_with('X') {
+                fill_stream(other);
+            }
             call(other, "SET d before");
             if request.starts_with("SADD") {
                 call(other, "DEL d");

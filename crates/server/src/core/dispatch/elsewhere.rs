@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::{Before, Key, Keyspace, Listener, Told, View};
 
-/// Keys are shared one by one, so a request of many small ones runs where it is.
+/// Keys are shared one by one, so a request of many small ones runs where it is, unless it only reads them.
 const STEPS_A_KEY: u64 = 4;
 /// In the restless mode of tests one in so many of these requests runs elsewhere, however little it reads.
 const RESTLESS_ONE_IN: usize = 3;
@@ -42,19 +42,12 @@ pub(super) const WIDE_BYTES: usize = if cfg!(debug_assertions) { 400 } else { 64
 /// A request of one key and so many words takes about as long as one of [`LONG_STEPS`].
 const WIDE_WORDS: usize = LONG_STEPS as usize / 4;
 
-/// How a request runs that may take long because it has very many words, though its command takes no time by
-/// itself (SADD of a million members); None for all others.
-pub(super) fn wide(row: &Row, args: &Args<'_>) -> Option<Long> {
-    let Run::Data(DataRun::Keys(run)) = row.run else { return None };
-    if args.len() < WIDE_WORDS || row.flags.has(Flags::OTHER_DATABASES) || row.only_key(args).is_none() {
-        return None;
-    }
-    cold_path();
-    let only_reads = row.flags.has(Flags::READONLY) && !row.flags.has(Flags::MAY_REPLICATE);
-    Some(match only_reads {
-        true => Long::of_words(|_| false, run),
-        false => Long::of_words(|_| true, run),
-    })
+/// How a request of very many words runs.
+enum Wide {
+    /// It has one key (SADD of a million members).
+    OneKey(Long),
+    /// It reads many keys (MGET).
+    Reads(fn(&mut Call<'_, '_>) -> Done),
 }
 
 /// What has become of a request that may take long.
@@ -184,6 +177,64 @@ impl<'s> Executor<'s> {
             this.remember_alone(row, &args);
             done
         })?
+    }
+
+    /// Runs a request that may take long because it has very many words, though its command takes no time by
+    /// itself; None for all others.
+    #[inline]
+    pub(super) fn run_wide(
+        &mut self,
+        session: &mut Session,
+        row: &'s Row,
+        request: &Request<'_, '_>,
+        reply: &mut Reply,
+    ) -> Option<Done> {
+        if request.args.len() < WIDE_WORDS {
+            return None;
+        }
+        cold_path();
+        let wide = self.wide(session, row, &request.args)?;
+        session.record.last_row.store(row.number as u32, Relaxed);
+        Some(match wide {
+            Wide::OneKey(long) => self.run_long(session, row, long, request, reply),
+            Wide::Reads(run) => self.read_many(session, row, run),
+        })
+    }
+
+    /// Where a look-up is to be noted, beside the key or for its client, many keys are read here.
+    fn wide(&self, session: &Session, row: &Row, args: &Args<'_>) -> Option<Wide> {
+        let Run::Data(DataRun::Keys(run)) = row.run else { return None };
+        if row.flags.has(Flags::OTHER_DATABASES) {
+            return None;
+        }
+        let only_reads = row.flags.has(Flags::READONLY) && !row.flags.has(Flags::MAY_REPLICATE);
+        if row.only_key(args).is_some() {
+            return Some(Wide::OneKey(match only_reads {
+                true => Long::of_words(|_| false, run),
+                false => Long::of_words(|_| true, run),
+            }));
+        }
+        let is_noted = !self.is_plain || self.server.keyspace.keeps_uses();
+        let steps = STEPS_A_KEY * args.len() as u64;
+        let is_lent = only_reads && !is_noted && self.is_to_be_lent(session, Some(steps), 1);
+        is_lent.then_some(Wide::Reads(run))
+    }
+
+    /// Has a request that reads many keys run on its whole database as it is now: to share the values of its
+    /// keys one by one would take as long as to read them.
+    #[inline(never)]
+    fn read_many(&mut self, session: &mut Session, row: &'s Row, run: fn(&mut Call<'_, '_>) -> Done) -> Done {
+        cold_path();
+        let (db, aside) = (session.db, self.server.keyspace.empty_aside(&mut self.random));
+        self.in_scope(Scope::Exclusive, |this| this.server.keyspace.share_with(&aside, db))?;
+        let (reading, specs, long) = (self.reading(aside, row), row.keys, Long::of_words(|_| false, run));
+        let work = move |turn: Turn<'_>| {
+            let mut positions = Vec::new();
+            command::key_positions(specs, &turn.args, &mut positions);
+            reading.on_keys(long, &positions, turn)
+        };
+        self.lend(session, Box::new(work));
+        Ok(())
     }
 
     fn in_scope<R>(&mut self, scope: Scope, work: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {

@@ -517,9 +517,7 @@ impl<'s> Executor<'s> {
                 self.hinder(session, row, hindrance, (request, reply));
                 return None;
             }
-            if let Some(long) = elsewhere::wide(row, &request.args) {
-                session.record.last_row.store(row.number as u32, Relaxed);
-                let done = self.run_long(session, row, long, request, reply);
+            if let Some(done) = self.run_wide(session, row, request, reply) {
                 self.note_done(row, done, reply);
                 return Some(row);
             }
