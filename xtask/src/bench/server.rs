@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+/// How often a server that starts is asked whether it answers, and so often in vain.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS_MAX: usize = 200;
+
 /// How a server is started.
 #[derive(Clone)]
 pub(crate) struct Spec {
@@ -127,7 +131,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts it, on the processors named by `cores` (as taskset takes them) or on all, and waits until it
-    /// answers.
+    /// answers, however long it loads its data.
     pub(crate) fn start(spec: &Spec, cores: Option<&str>) -> Result<Server, String> {
         let port = free_port()?;
         let mut words: Vec<String> =
@@ -142,16 +146,18 @@ impl Server {
             .spawn()
             .map_err(|e| format!("bench: cannot start {}: {e}", words[0]))?;
         let mut server = Server { name: spec.name.clone(), port, process };
-        for _ in 0..200 {
+        let mut looks = 0;
+        while looks < LOOKS_MAX {
             if let Ok(Some(status)) = server.process.try_wait() {
                 return Err(format!("bench: {} ended at once: {status}", server.name));
             }
-            // Until its data is loaded a server answers with an error.
-            let mut client = Client::connect(port).ok();
-            if client.as_mut().is_some_and(|client| client.call(&[b"PING"]).is_ok()) {
-                return Ok(server);
+            match Client::connect(port).map_err(|e| e.to_string()).and_then(|mut c| c.call(&[b"PING"])) {
+                Ok(_) => return Ok(server),
+                // It lives. That lasts as long as its data takes.
+                Err(why) if why.contains("LOADING") => {}
+                Err(_) => looks += 1,
             }
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(LOOK);
         }
         Err(format!("bench: {} does not answer", server.name))
     }
