@@ -103,12 +103,17 @@ impl Worker<'_> {
             pack::counted::used_bytes();
             self.server.background.purge();
             let has_spare = self.cron.spare_processor.look(elapsed_ms, self.server.mailboxes.len());
-            // Whoever loads wants the processors, also where others leave few of them.
-            let is_idle = has_spare && !self.server.persistence.is_loading();
+            // Whoever loads wants the processors, also where others leave few of them. While a snapshot is
+            // written its thread does, and what it holds cannot move.
+            let is_saving =
+                self.server.persistence.saves.running().is_some() || self.server.append.is_rewriting();
+            let is_idle = has_spare && !is_saving && !self.server.persistence.is_loading();
             if is_idle && self.executor.config().huge_pages {
                 self.server.background.unite();
             }
-            self.server.background.defrag(&self.executor.config().defrag);
+            if !is_saving {
+                self.server.background.defrag(&self.executor.config().defrag);
+            }
         }
         self.give_room_back();
         self.engine.free_spare();
