@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_millis(1);
 const REQUESTS_A_TICK: usize = 20;
+/// A part of a run, of which the p99 is kept.
+const WINDOW: Duration = Duration::from_millis(250);
 /// How often a run is asked whether it goes on.
 const SAMPLE: Duration = Duration::from_millis(10);
 
@@ -33,6 +35,8 @@ pub(super) struct Clients {
     /// Requests that are due and not sent, because nobody is free.
     due: VecDeque<Instant>,
     times_us: Vec<u32>,
+    /// The p99 of each whole [`WINDOW`].
+    window_p99s_us: Vec<u32>,
     /// How long requests were sent.
     pub(super) took_s: f64,
     request: Vec<u8>,
@@ -69,6 +73,7 @@ impl Clients {
             free: (0..CLIENTS).collect(),
             due: VecDeque::new(),
             times_us: Vec::new(),
+            window_p99s_us: Vec::new(),
             took_s: 0.0,
             request: Vec::new(),
         })
@@ -84,6 +89,7 @@ impl Clients {
     ) -> Result<(), String> {
         let began = now();
         let (mut tick, mut sample) = (began, began);
+        let (mut window, mut window_at) = (began, self.times_us.len());
         let mut events = Events::with_capacity(CLIENTS);
         loop {
             let at = now();
@@ -95,6 +101,11 @@ impl Clients {
                     break;
                 }
                 sample = at + SAMPLE;
+            }
+            if at.duration_since(window) >= WINDOW {
+                let p99 = Times::of(self.times_us[window_at..].to_vec()).at(0.99);
+                self.window_p99s_us.push(p99);
+                (window, window_at) = (at, self.times_us.len());
             }
             match load {
                 Load::Full => self.due.extend(self.free.iter().map(|_| at)),
@@ -120,9 +131,9 @@ impl Clients {
 
     /// What was measured since this was called last.
     pub(super) fn take_times(&mut self) -> Times {
-        let mut us = std::mem::take(&mut self.times_us);
-        us.sort_unstable();
-        Times { us, took_s: std::mem::take(&mut self.took_s) }
+        let window_p99s_us = std::mem::take(&mut self.window_p99s_us);
+        let took_s = std::mem::take(&mut self.took_s);
+        Times { took_s, window_p99s_us, ..Times::of(std::mem::take(&mut self.times_us)) }
     }
 
     fn send_due(&mut self, write: &mut dyn FnMut(&mut Vec<u8>)) -> std::io::Result<()> {
@@ -177,15 +188,28 @@ impl Member {
 #[derive(Default)]
 pub(super) struct Times {
     us: Vec<u32>,
+    /// In the order of their windows.
+    window_p99s_us: Vec<u32>,
     pub(super) took_s: f64,
 }
 
 impl Times {
+    fn of(mut us: Vec<u32>) -> Times {
+        us.sort_unstable();
+        Times { us, ..Times::default() }
+    }
+
     /// These too.
     pub(super) fn add(&mut self, more: Times) {
         self.us.extend(more.us);
         self.us.sort();
+        self.window_p99s_us.extend(more.window_p99s_us);
         self.took_s += more.took_s;
+    }
+
+    /// The p99 below which that of this part of all quarter seconds is.
+    pub(super) fn window_p99(&self, part: f64) -> u32 {
+        Times::of(self.window_p99s_us.clone()).at(part)
     }
 
     /// How many there are.
@@ -221,9 +245,9 @@ mod tests {
 
     #[test]
     fn times_are_told_by_parts_of_all() {
-        let times = Times { us: (1..=1000).collect(), took_s: 2.0 };
+        let times = Times { took_s: 2.0, ..Times::of((1..=1000).rev().collect()) };
         assert_eq!([0.5, 0.99, 0.999, 1.0].map(|part| times.at(part)), [501, 991, 1000, 1000]);
         assert_eq!(times.to_string(), "   500 a second; p50 501 us, p99 991, p99.9 1000, max 1000");
-        assert_eq!(Times { us: Vec::new(), took_s: 1.0 }.at(0.99), 0);
+        assert_eq!(Times::default().at(0.99), 0);
     }
 }
