@@ -262,6 +262,65 @@ fn a_file_that_changes_while_it_is_loaded_ends_the_start() {
     }
 }
 
+/// Starts a server that reads its files slowly, cuts one of them to this length when `mark` is in the log, and
+/// expects that the start ends for this reason, with nothing written.
+fn is_refused_when_cut(home: &mut Home, options: &[&str], mark: &str, (cut, len): (&Path, u64), why: &str) {
+    let _ = fs::remove_file(home.path.join("log"));
+    home.launch(&[options, &["--key-load-delay", "50000"]].concat());
+    home.wait_for(mark, |home| home.log().contains(mark).then_some(()));
+    fs::File::options().write(true).open(cut).unwrap().set_len(len).unwrap();
+    // A panic would end it by a signal, as would a page of the file that is no longer there.
+    assert_eq!(home.end(), Some(1), "{len}: {}", home.log());
+    let fatal = format!("Fatal error loading {why}");
+    assert!(
+        home.log().contains(&fatal) && home.log().contains("the file ends too early (at byte "),
+        "{len}: {}",
+        home.log()
+    );
+    assert_eq!(fs::metadata(cut).unwrap().len(), len, "nothing is cut or appended");
+}
+
+#[test]
+fn a_dump_file_that_shrinks_while_it_is_read_ends_the_start() {
+    let mut home = Home::new("shrinking-dump");
+    let plain = [&SAVES[..], &["--rdbcompression", "no"]].concat();
+    home.start(&plain);
+    // Keys too large for a batch are loaded one by one by the thread that reads the file.
+    assert_eq!(home.told("DEBUG POPULATE 30 large 600000\r\nSAVE"), OK.repeat(3));
+    ended(&mut home);
+    let (dump, whole) = (home.dump(), fs::read(home.dump()).unwrap());
+    for checksum in ["yes", "no"] {
+        let options = [&plain[..], &["--rdbchecksum", checksum]].concat();
+        for len in [0, 5, 2_000_000, 8_000_000] {
+            fs::write(&dump, &whole).unwrap();
+            is_refused_when_cut(&mut home, &options, "Loading RDB of version", (&dump, len), "the DB from");
+        }
+    }
+    // Whoever puts the file back has all.
+    fs::write(&dump, &whole).unwrap();
+    home.start(&plain);
+    assert_eq!(home.told("DBSIZE\r\nSTRLEN large:29"), format!(":30\r\n:600000\r\n{OK}"));
+    ended(&mut home);
+
+    // The same as the base of an append-only file.
+    let (mut home, [_, base, _]) = with_append_only_file("shrinking-base");
+    let plain = [&APPENDS[..], &["--rdbcompression", "no"]].concat();
+    home.start(&plain);
+    home.told("DEBUG POPULATE 30 large 600000\r\nBGREWRITEAOF");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    ended(&mut home);
+    let base = base.with_file_name("appendonly.aof.2.base.rdb");
+    let whole = fs::read(&base).unwrap();
+    for len in [0, 2_000_000] {
+        fs::write(&base, &whole).unwrap();
+        let why = "the append only file";
+        is_refused_when_cut(&mut home, &plain, "Loading RDB of version", (&base, len), why);
+    }
+    fs::write(&base, &whole).unwrap();
+    home.start(&plain);
+    assert_eq!(home.told("DBSIZE\r\nSTRLEN large:29"), format!(":32\r\n:600000\r\n{OK}"));
+}
+
 #[test]
 fn a_second_server_in_the_folder_of_a_first_disturbs_nothing() {
     let (mut home, _) = with_append_only_file("second");
