@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// See the file's opener.
 #[derive(Default)]
 pub(super) struct Held {
-    /// Connections that are kept back, each until the disk has all records below a number. Numbers ascend;
-    /// the last one of a connection counts.
+    /// Connections that are kept back, each until the disk has all records below a number. Those of a
+    /// connection ascend, and the last one counts.
     replies: VecDeque<(u64, ConnId)>,
     last: BTreeMap<ConnId, u64>,
     /// The same for connections whose command waits.
@@ -44,10 +44,13 @@ impl Held {
 
 impl Worker<'_> {
     /// This connection's client has changed something, by records below this number: if the disk is waited
-    /// for, nothing is sent to it before.
+    /// for, nothing is sent to it before. It never waits for less than it does: a session that was lent comes
+    /// back with the number of before the turn in which it was.
     #[cold]
     pub(super) fn hold(&mut self, id: ConnId, number: u64) {
+        let mut number = number;
         if let Some(connection) = self.table.at(id) {
+            number = number.max(connection.session.records_end);
             connection.session.records_end = number;
         }
         let append = &self.server.append;

@@ -1,9 +1,11 @@
 //! The append-only file, with the server in this process: what is loaded from files that are whole, cut,
 //! damaged, or of an older form, and who waits for the disk.
-use crate::client::{Client, config, engines, start};
+use crate::client::{Client, config, engines, request, start};
 use base::random::Random;
-use server::{AppendSync, Appending, Clock, Config, Log, Running};
+use server::{AppendSync, Appending, Clock, Config, DiskAct, DiskWatch, Log, Running};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// A folder of a test's own, gone when the test ends.
@@ -437,6 +439,81 @@ fn replies_to_writes_come_when_the_disk_has_them_in_their_order() {
         let server = folder.start().unwrap();
         Client::connect(&server).check("GET last", "$1\r\n1\r\n");
         assert_eq!(len(&server), 400);
+    }
+}
+
+/// A disk that takes so many more writes, and then has the next one wait.
+struct Barred {
+    state: Mutex<Bar>,
+    changed: Condvar,
+}
+
+struct Bar {
+    left: u64,
+    is_waited_for: bool,
+}
+
+impl Barred {
+    fn allow(&self, writes: u64) {
+        *self.state.lock().unwrap() = Bar { left: writes, is_waited_for: false };
+        self.changed.notify_all();
+    }
+
+    /// Returns when a write waits that came after [`Barred::allow`].
+    fn wait_for_write(&self) {
+        let state = self.state.lock().unwrap();
+        drop(self.changed.wait_while(state, |state| !state.is_waited_for).unwrap());
+    }
+}
+
+impl DiskWatch for Barred {
+    fn before(&self, act: DiskAct<'_>) -> io::Result<usize> {
+        let DiskAct::Write(_, bytes) = act else { return Ok(0) };
+        let mut state = self.state.lock().unwrap();
+        if state.left == 0 {
+            state.is_waited_for = true;
+            self.changed.notify_all();
+            state = self.changed.wait_while(state, |state| state.left == 0).unwrap();
+        }
+        state.left -= 1;
+        Ok(bytes.len())
+    }
+
+    fn after(&self, _: DiskAct<'_>) {}
+}
+
+/// A function is called on another thread, and its session comes back with the number up to which its client
+/// had written before the turn in which it was lent. What was written in that turn is waited for as well.
+#[test]
+fn a_call_that_writes_nothing_does_not_let_go_the_replies_to_writes_before_it() {
+    for io_engine in engines() {
+        let folder = Folder::new("lent");
+        let server = start(Config { io_engine, ..folder.config(AppendSync::Always) });
+        let disk = Arc::new(Barred {
+            state: Mutex::new(Bar { left: u64::MAX, is_waited_for: false }),
+            changed: Condvar::new(),
+        });
+        server.watch_disk(disk.clone());
+        let (mut client, mut other) = (Client::connect(&server), Client::connect(&server));
+        let library = "#!lua name=l\nredis.register_function{function_name='f', callback=function() return 1 end, \
+                       flags={'no-writes'}}";
+        client.send(&request(&["FUNCTION", "LOAD", library]));
+        client.expect("$1\r\nl\r\n");
+        disk.allow(0);
+        client.send(b"SET a 1\r\n");
+        disk.wait_for_write();
+        client.send(b"SET b 2\r\nFCALL_RO f 0\r\nCLIENT SETNAME back\r\n");
+        while !other.ask("CLIENT LIST").contains("name=back") {
+            std::thread::yield_now();
+        }
+        // The disk gets the first write. The second waits, hence so do all replies behind it.
+        disk.allow(1);
+        disk.wait_for_write();
+        (0..3).for_each(|_| other.check("PING", "+PONG\r\n"));
+        let is_early = client.has_received();
+        disk.allow(u64::MAX);
+        client.expect("+OK\r\n+OK\r\n:1\r\n+OK\r\n");
+        assert!(!is_early, "a reply has come before the disk had what it tells");
     }
 }
 
