@@ -262,14 +262,14 @@ fn a_file_that_changes_while_it_is_loaded_ends_the_start() {
     }
 }
 
-/// Starts a server that reads its files slowly, cuts one of them to this length when `mark` is in the log, and
-/// expects that the start ends for this reason, with nothing written.
+/// Starts a server that reads its files slowly, cuts one of them to this length when `mark` is in the log,
+/// and expects that the start ends for this reason, with nothing written.
 fn is_refused_when_cut(home: &mut Home, options: &[&str], mark: &str, (cut, len): (&Path, u64), why: &str) {
     let _ = fs::remove_file(home.path.join("log"));
     home.launch(&[options, &["--key-load-delay", "50000"]].concat());
     home.wait_for(mark, |home| home.log().contains(mark).then_some(()));
     fs::File::options().write(true).open(cut).unwrap().set_len(len).unwrap();
-    // A panic would end it by a signal, as would a page of the file that is no longer there.
+    // Neither by a panic nor by a signal.
     assert_eq!(home.end(), Some(1), "{len}: {}", home.log());
     let fatal = format!("Fatal error loading {why}");
     assert!(
