@@ -92,7 +92,9 @@ fn fuzz(program: &Path, name: &str, seconds: u32) -> Outcome {
     let artifacts = format!("-artifact_prefix={}/", folder("artifacts", name)?.display());
     let time = format!("-max_total_time={seconds}");
     let mut command = Command::new(program);
-    execute(command.env("SARDINE_FUZZ", name).args([&time, LEN_MAX, TIMEOUT, &artifacts]).arg(corpus))
+    let leaks = format!("suppressions={}:print_suppressions=0", root().join("fuzz/leaks.txt").display());
+    command.env("SARDINE_FUZZ", name).env("LSAN_OPTIONS", leaks);
+    execute(command.args([&time, LEN_MAX, TIMEOUT, &artifacts]).arg(corpus))
 }
 
 fn kept_file(name: &str) -> PathBuf {

@@ -26,6 +26,7 @@ mod pairs;
 mod payload;
 mod records;
 mod resp;
+mod script_bytes;
 mod seq;
 mod set_image;
 mod sketch;
@@ -56,6 +57,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("payload", payload::run),
     ("records", records::run),
     ("resp", resp::run),
+    ("script_bytes", script_bytes::run),
     ("seq", seq::run),
     ("set_image", set_image::run),
     ("sketch", sketch::run),
