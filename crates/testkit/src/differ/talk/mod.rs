@@ -128,9 +128,10 @@ impl Talks {
     }
 }
 
-/// All words of these requests: every key is among them.
+/// All words of these requests, and what scripts name that none of them does: every key is among them.
 fn words(steps: &[Step]) -> BTreeSet<Vec<u8>> {
-    steps.iter().flat_map(|step| step.request.iter().cloned()).collect()
+    let in_scripts = scripts::NAMED.map(|key| key.as_bytes().to_vec());
+    steps.iter().flat_map(|step| step.request.iter().cloned()).chain(in_scripts).collect()
 }
 
 struct Talk<'t> {
@@ -362,5 +363,16 @@ impl Talk<'_> {
             }
             Err(error) => Ok(Some(end(Err(error.to_string()), "what is left", self))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_only_scripts_name_are_heard_of() {
+        let heard_of = words(&[]);
+        assert!(scripts::NAMED.iter().all(|key| heard_of.contains(key.as_bytes())));
     }
 }
