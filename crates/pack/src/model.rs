@@ -4,6 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use base::random::Random;
 
+/// The seeds that a property tries: so many, or one in `SARDINE_SEEDS_ONE_IN` of them, and two at least,
+/// where each step takes long (`cargo xtask valgrind`).
+pub(crate) fn seeds(count: u64) -> std::ops::Range<u64> {
+    let one_in = std::env::var("SARDINE_SEEDS_ONE_IN").ok().and_then(|text| text.parse().ok());
+    0..(count / one_in.unwrap_or(1).max(1)).max(2)
+}
+
 /// A list as anyone would write it.
 pub(crate) type List = VecDeque<Vec<u8>>;
 

@@ -1,5 +1,6 @@
 //! Leaves of sorted integers against a sorted vector.
 use super::*;
+use crate::model::seeds;
 use base::random::Random;
 
 fn check(leaf: &IntLeaf, twin: &[i64]) {
@@ -57,7 +58,7 @@ fn edit(leaf: &mut IntLeaf, twin: &mut Vec<i64>, value: i64) {
 
 #[test]
 fn random_edits_agree_with_a_sorted_vector_and_leave_clones_alone() {
-    for seed in 0..400 {
+    for seed in seeds(400) {
         let mut random = Random::new(seed);
         let (tastes, start) = (1 + random.below(7), random.next_u64() as i64 >> random.below(64));
         let (mut leaf, mut twin) = (IntLeaf::of(&[start]), vec![start]);

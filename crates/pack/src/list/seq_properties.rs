@@ -1,7 +1,7 @@
 //! Lists against their naive twin: seeded streams of edits, with limits that change and clones that are held.
 
 use super::*;
-use crate::model::{List, Taste};
+use crate::model::{List, Taste, seeds};
 use base::random::Random;
 
 const DEFAULT: Limits = Limits { fill: Fill::Bytes(8192), depth: 0, codec: Codec::Lzf };
@@ -184,7 +184,7 @@ fn run(seed: u64) {
 
 #[test]
 fn a_list_holds_what_a_deque_holds_under_any_limits() {
-    for seed in 0..150 {
+    for seed in seeds(150) {
         if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
             eprintln!("seed {seed}");
             std::panic::resume_unwind(panic);

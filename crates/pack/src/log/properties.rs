@@ -1,5 +1,6 @@
 //! Logs against their naive twin: seeded streams of edits, with limits that change and clones that are held.
 use super::*;
+use crate::model::seeds;
 use base::Item;
 use base::random::Random;
 use std::collections::BTreeMap;
@@ -183,7 +184,7 @@ fn run(seed: u64) {
 
 #[test]
 fn a_log_holds_what_an_ordered_map_holds() {
-    for seed in 0..200 {
+    for seed in seeds(200) {
         if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
             eprintln!("seed {seed}");
             std::panic::resume_unwind(panic);

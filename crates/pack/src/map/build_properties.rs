@@ -1,6 +1,7 @@
 //! Maps that are built, and maps whose entries come in order, against those that grew.
 use super::*;
 use crate::map::{Entry, Keys, Members, Notes};
+use crate::model::seeds;
 use base::hash::Seed;
 use base::random::Random;
 use std::collections::BTreeMap;
@@ -76,7 +77,7 @@ fn grown(twin: &Twin) -> Map<u64> {
 
 #[test]
 fn a_map_that_is_built_is_the_one_that_grew_and_takes_edits_as_it_does() {
-    for seed in 0..24 {
+    for seed in seeds(24) {
         let mut random = Random::new(seed);
         let mut twin = twin(&mut random);
         let bytes = |(key, value): (&Vec<u8>, &Vec<u8>)| {
@@ -118,7 +119,7 @@ impl Notes<u64> for InOrder {
 
 #[test]
 fn entries_that_come_in_order_fill_leaves_and_leave_no_room() {
-    for seed in 0..24 {
+    for seed in seeds(24) {
         let mut random = Random::new(seed);
         let mut twin = twin(&mut random);
         // Now and then some are there before.

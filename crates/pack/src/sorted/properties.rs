@@ -1,6 +1,7 @@
 //! Sorted sets against their naive twin: seeded streams of edits, clones held and checked, scans while scores
 //! change.
 use super::*;
+use crate::model::seeds;
 use crate::sorted::scored::properties::{any_member, any_score, order};
 use base::Item;
 use base::random::Random;
@@ -253,7 +254,7 @@ fn five_hundred_members_take_less_than_half_of_the_mark() {
 
 #[test]
 fn a_scan_finds_every_member_that_stays_while_scores_change() {
-    for seed in 0..12 {
+    for seed in seeds(12) {
         let mut random = Random::new(seed);
         let (mut set, count) = (Sorted::new(), [100, 3000, 10_000][seed as usize % 3]);
         let name = |n: u64| format!("member:{n}").into_bytes();
@@ -302,7 +303,7 @@ fn an_image_becomes_a_set() {
 
 #[test]
 fn a_set_of_all_its_entries_is_the_one_that_grew_and_takes_edits_as_it_does() {
-    for seed in 0..40 {
+    for seed in seeds(40) {
         let mut run = Run::new(seed);
         let count = [3, 60, 130, 700, 3000][run.random.below(5) as usize];
         for _ in 0..count {

@@ -1,6 +1,7 @@
 //! The scored leaf against a sorted vector: random edits, in a block and in a plain buffer, with members and
 //! scores to many tastes.
 use super::*;
+use crate::model::seeds;
 use base::random::Random;
 
 type Twin = Vec<(f64, Vec<u8>)>;
@@ -105,7 +106,7 @@ fn run<B: Buffer>(buffer: &mut B, seed: u64) {
 
 #[test]
 fn random_edits_agree_with_a_sorted_vector() {
-    for seed in 0..50 {
+    for seed in seeds(50) {
         run(&mut Vec::new(), seed);
         run(&mut Block::with_capacity(0), seed);
     }

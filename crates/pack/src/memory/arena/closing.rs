@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn extents_close_and_open_in_steps_while_blocks_come_and_go() {
-        for seed in 0..30 {
+        for seed in crate::model::seeds(30) {
             let (stripe, mut random) = (Stripe::private(), Random::new(seed));
             let mut live = fill(stripe, &mut random, 3000);
             let mut walk = Walk::Done;

@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn blocks_keep_their_bytes_through_any_sequence_of_edits() {
-        for seed in 0..20 {
+        for seed in crate::model::seeds(20) {
             churn(seed, 4_000);
         }
         STRIPE.iter().for_each(Stripe::check);
