@@ -13,6 +13,8 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// How often a server is asked whether it has read what was sent. Each question is a turn of its event loop.
 const LOOKS_MAX: usize = 10_000;
+/// How often it is looked at one that has read all and still has replies to send.
+const SENDING_LOOKS_MAX: u32 = 1_000;
 
 /// What a server made of the bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -169,16 +171,22 @@ impl Control {
         field.and_then(|n| n.trim().parse().ok()).ok_or_else(|| io::Error::other(info.clone()))
     }
 
-    /// Waits until the server has read all that it was sent; whether it has closed the connection.
+    /// Waits until the server has read all that it was sent; whether it has closed the connection. One that it
+    /// closes stays until all replies are sent, so a server that has replies left is asked again, for a while:
+    /// they may be more than a connection takes that is not read from.
     fn has_closed(&mut self, id: &str) -> io::Result<bool> {
+        let mut looks_while_sending = 0;
         for _ in 0..LOOKS_MAX {
             let has_read = self.received()? == self.sent;
             // The list is asked for afterwards: the server may still have worked on the bytes in the turn in
             // which it read them.
-            if self.ask(&["CLIENT", "LIST", "ID", id])?.is_empty() {
+            let line = self.ask(&["CLIENT", "LIST", "ID", id])?;
+            if line.is_empty() {
                 return Ok(true);
             }
-            if has_read {
+            let has_sent = String::from_utf8_lossy(&line).contains(" omem=0 ");
+            looks_while_sending += u32::from(has_read && !has_sent);
+            if has_read && (has_sent || looks_while_sending == SENDING_LOOKS_MAX) {
                 return Ok(false);
             }
         }
