@@ -10,9 +10,6 @@ use std::thread::JoinHandle;
 
 /// How many free blocks of each stripe of the arena have their pages given back at a time.
 const PURGED_BLOCKS: usize = 64;
-/// How many huge pages are made at a time. That is asked for ten times a second at most, so it comes to 80 MB
-/// a second.
-const UNITED_PAGES: usize = 4;
 
 /// Starts the thread. It ends when it is told to, after it has freed what it was given before. The server
 /// owns it, so it does not keep the server alive.
@@ -23,7 +20,7 @@ pub(crate) fn start(jobs: Jobs, server: &Arc<Server>) -> std::io::Result<JoinHan
 
 /// Does one job after the other.
 fn work(jobs: &Jobs, server: &Weak<Server>) {
-    let (mut defrag, mut next) = (Defrag::new(), Next::Asked);
+    let (mut defrag, mut next, meter) = (Defrag::new(), Next::Asked, net::Meter::new());
     while let Some(job) = await_job(jobs, next) {
         match job {
             Job::Free(piece, bytes) => {
@@ -34,9 +31,10 @@ fn work(jobs: &Jobs, server: &Weak<Server>) {
                 pack::arena::purge(PURGED_BLOCKS);
                 jobs.note_purged();
             }
-            Job::Unite => {
-                pack::arena::unite(UNITED_PAGES);
-                jobs.note_united();
+            Job::Unite(pages) => {
+                let began = meter.read();
+                let made = pack::arena::unite(pages);
+                jobs.note_united(made, meter.ns(meter.read().since(began)) / 1000);
             }
             Job::Defrag => {
                 next = server.upgrade().map_or(Next::Asked, |server| turn(&mut defrag, &server));

@@ -21,8 +21,8 @@ pub(crate) enum Job {
     Free(Garbage, i64),
     /// Give free pages back.
     Purge,
-    /// Make full extents huge pages.
-    Unite,
+    /// Make so many huge pages of full extents.
+    Unite(usize),
     /// Move data together.
     Defrag,
     /// Return.
@@ -46,6 +46,8 @@ struct Counts {
     is_purging: AtomicBool,
     /// Full extents are becoming huge pages, or are about to.
     is_uniting: AtomicBool,
+    /// How long a huge page has taken to make, the last time.
+    page_us: AtomicU64,
     /// Data is being moved, or is about to be.
     is_defragging: AtomicBool,
 }
@@ -89,11 +91,16 @@ impl Background {
         }
     }
 
-    /// Puts full extents into huge pages, if there are any.
-    pub(crate) fn unite(&self) {
+    /// Puts full extents into so many huge pages, if there are any.
+    pub(crate) fn unite(&self, pages: usize) {
         if pack::arena::is_unite_due() {
-            self.ask_once(&self.counts.is_uniting, Job::Unite);
+            self.ask_once(&self.counts.is_uniting, Job::Unite(pages));
         }
+    }
+
+    /// How long a huge page has taken to make, the last time.
+    pub(crate) fn page_us(&self) -> u64 {
+        self.counts.page_us.load(Relaxed)
     }
 
     /// Has data moved together, if that is on and too much is lost between it.
@@ -150,8 +157,11 @@ impl Jobs {
         self.counts.is_purging.store(false, Relaxed);
     }
 
-    /// Huge pages are made; the next may be asked for.
-    pub(crate) fn note_united(&self) {
+    /// So many huge pages were made in this time; the next may be asked for.
+    pub(crate) fn note_united(&self, pages: usize, took_us: u64) {
+        if let Some(page_us) = took_us.checked_div(pages as u64) {
+            self.counts.page_us.store(page_us, Relaxed);
+        }
         self.counts.is_uniting.store(false, Relaxed);
     }
 

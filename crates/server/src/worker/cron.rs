@@ -102,14 +102,15 @@ impl Worker<'_> {
             // So that `used_memory_peak` misses no more than what comes and goes between two ticks.
             pack::counted::used_bytes();
             self.server.background.purge();
-            let has_spare = self.cron.spare_processor.look(elapsed_ms, self.server.mailboxes.len());
+            let (workers, page_us) = (self.server.mailboxes.len(), self.server.background.page_us());
+            let pages = self.cron.spare_processor.pages(elapsed_ms, workers, page_us);
             // Whoever loads wants the processors, also where others leave few of them. While a snapshot is
             // written its thread does, and what it holds cannot move.
             let is_saving =
                 self.server.persistence.saves.running().is_some() || self.server.append.is_rewriting();
-            let is_idle = has_spare && !is_saving && !self.server.persistence.is_loading();
-            if is_idle && self.executor.config().huge_pages {
-                self.server.background.unite();
+            let is_wanted = is_saving || self.server.persistence.is_loading();
+            if pages > 0 && !is_wanted && self.executor.config().huge_pages {
+                self.server.background.unite(pages);
             }
             if !is_saving {
                 self.server.background.defrag(&self.executor.config().defrag);

@@ -171,9 +171,9 @@ impl Control {
         field.and_then(|n| n.trim().parse().ok()).ok_or_else(|| io::Error::other(info.clone()))
     }
 
-    /// Waits until the server has read all that it was sent; whether it has closed the connection. One that it
-    /// closes stays until all replies are sent, so a server that has replies left is asked again, for a while:
-    /// they may be more than a connection takes that is not read from.
+    /// Waits until the server has read all that it was sent; whether it has closed the connection. One that
+    /// it closes stays until all replies are sent, so a server that has replies left is asked again, for a
+    /// while: they may be more than a connection takes that is not read from.
     fn has_closed(&mut self, id: &str) -> io::Result<bool> {
         let mut looks_while_sending = 0;
         for _ in 0..LOOKS_MAX {

@@ -14,8 +14,8 @@
 //! united  -> small    when pages of a free block in it are given back: the kernel takes the page apart
 //! ```
 //!
-//! Uniting copies 2 MB, which takes some 0.7 ms, for a thread in the background while processors are idle.
-//! Two more things keep it from being felt:
+//! Uniting copies 2 MB, which takes some 0.7 ms, for a thread in the background while processors are idle;
+//! while requests come it is rare. Two more things keep it from being felt:
 //!
 //! * Whoever faults in a mapping waits while pages of it are united, and the kernel makes one mapping of
 //!   extents that are neighbours, those that are being filled among them. So a full extent is set apart
@@ -81,15 +81,13 @@ pub fn unite(budget: usize) -> usize {
     let extents = candidates();
     let mut done = 0;
     for (at, (base, word)) in extents.iter().enumerate() {
-        if done >= budget || at >= LOOKS_MAX {
-            CURSOR.store(*base, Relaxed);
-            IS_LEFT.store(true, Relaxed);
-            break;
-        }
-        for half in 0..2 {
-            if !word.is_united(half) && unite_half(*base, half, word) {
-                done += 1;
+        for half in (0..2).filter(|half| !word.is_united(*half)) {
+            if done >= budget || at >= LOOKS_MAX {
+                CURSOR.store(*base, Relaxed);
+                IS_LEFT.store(true, Relaxed);
+                return done;
             }
+            done += usize::from(unite_half(*base, half, word));
         }
     }
     done
