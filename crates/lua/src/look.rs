@@ -82,7 +82,7 @@ impl<'s> Stack<'s> {
     /// Element `index` of a table.
     #[inline]
     pub fn element(&mut self, table: Spot, index: i64) -> Seen<'_> {
-        if !self.look_into(table) {
+        if !self.look_into(table, table) {
             return Seen::Nil;
         }
         // SAFETY: there is a table at this index, and room for a value; looking past metatables raises
@@ -96,7 +96,7 @@ impl<'s> Stack<'s> {
     /// What a table has under this name.
     #[inline]
     pub fn field(&mut self, table: Spot, name: &Name) -> Seen<'_> {
-        if !self.look_into(table) {
+        if !self.look_into(table, table) {
             return Seen::Nil;
         }
         // SAFETY: as for `element`. What the registry holds under the number is pushed, whatever it is.
@@ -109,7 +109,7 @@ impl<'s> Stack<'s> {
 
     /// Begins a visit of a table's pairs, in no order.
     pub fn pairs(&mut self, table: Spot) -> Pairs {
-        if self.look_into(table) {
+        if self.look_into(table, table) {
             // SAFETY: there is room for a value.
             unsafe { ffi::lua_pushnil(self.state) };
         }
@@ -118,7 +118,7 @@ impl<'s> Stack<'s> {
 
     /// The next key; None at the end.
     pub fn next(&mut self, pairs: Pairs) -> Option<Seen<'_>> {
-        if !self.look_behind(pairs) {
+        if !self.look_into(pairs.table, pairs.key) {
             return None;
         }
         let Pairs { table, key } = pairs;
@@ -136,7 +136,7 @@ impl<'s> Stack<'s> {
 
     /// The value of the key that was visited last.
     pub fn value(&mut self, pairs: Pairs) -> Seen<'_> {
-        if !self.look_behind(pairs) {
+        if !self.look_into(pairs.table, pairs.key) {
             return Seen::Nil;
         }
         // SAFETY: as for `element`.
@@ -147,30 +147,18 @@ impl<'s> Stack<'s> {
         }
     }
 
-    /// Lets go of all that lies above a key. Returns whether there is one and its table, and room.
-    fn look_behind(&mut self, Pairs { table, key }: Pairs) -> bool {
+    /// Lets go of all that lies above `top`: the table itself, or a key of it. Returns whether that is there,
+    /// and the table is one, and there is room.
+    #[inline]
+    fn look_into(&mut self, table: Spot, top: Spot) -> bool {
         // SAFETY: shortening the stack to what it has raises nothing.
         unsafe {
             let is_there =
-                ffi::lua_gettop(self.state) >= key.0 && ffi::lua_type(self.state, table.0) == ffi::LUA_TTABLE;
+                ffi::lua_gettop(self.state) >= top.0 && ffi::lua_type(self.state, table.0) == ffi::LUA_TTABLE;
             if is_there {
-                ffi::lua_settop(self.state, key.0);
+                ffi::lua_settop(self.state, top.0);
             }
             is_there && self.has_room()
-        }
-    }
-
-    /// Lets go of all that lies above a table. Returns whether it is one, and whether there is room.
-    #[inline]
-    fn look_into(&mut self, table: Spot) -> bool {
-        // SAFETY: shortening the stack to what it has raises nothing.
-        unsafe {
-            let is_table = ffi::lua_gettop(self.state) >= table.0
-                && ffi::lua_type(self.state, table.0) == ffi::LUA_TTABLE;
-            if is_table {
-                ffi::lua_settop(self.state, table.0);
-            }
-            is_table && self.has_room()
         }
     }
 

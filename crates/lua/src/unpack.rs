@@ -28,6 +28,8 @@ const DEPTH_MAX: usize = 1000;
 const RESULTS_MAX: usize = 7900;
 /// How many values are read before it is asked again whether to go on.
 const STEPS_BETWEEN: u32 = 1 << 10;
+/// A table is not given more places at first. Tables that nest announce the same bytes again.
+const PLACES_AT_FIRST: usize = 1 << 10;
 /// Places on the stack that a value takes while it is made, those within it not counted.
 const PLACES: c_int = 4;
 
@@ -82,15 +84,15 @@ where
         let mut len = 0;
         let start = ffi::luaL_checklstring(state, 1, &raw mut len);
         let bytes = std::slice::from_raw_parts(start.cast::<u8>(), len);
-        let (shown, len) = (offset, c_int::try_from(len).unwrap_or(c_int::MAX));
+        let len = c_int::try_from(len).unwrap_or(c_int::MAX);
         if offset < 0 || limit < 0 {
             let text = c"Invalid request to unpack with offset of %d and limit of %d.";
-            ffi::luaL_error(state, text.as_ptr(), shown, len);
+            ffi::luaL_error(state, text.as_ptr(), offset, len);
         }
         let at = offset as usize;
         if at > bytes.len() {
             let text = c"Start offset %d greater than input length %d.";
-            ffi::luaL_error(state, text.as_ptr(), shown, len);
+            ffi::luaL_error(state, text.as_ptr(), offset, len);
         }
         let may_go_on = |steps| guarded(|| (*body)(steps)).unwrap_or(false);
         let mut reader = Reader { state, bytes, at, depth: 0, steps: 0, may_go_on: &may_go_on };
@@ -254,7 +256,7 @@ impl<'a> Reader<'a> {
     /// How many places a table is given at first, of which each takes `bytes` of the input at least: never
     /// more than there can be.
     fn places(&self, len: usize, bytes: usize) -> c_int {
-        c_int::try_from(len.min((self.bytes.len() - self.at) / bytes)).unwrap_or(c_int::MAX)
+        len.min((self.bytes.len() - self.at) / bytes).min(PLACES_AT_FIRST) as c_int
     }
 
     fn go_deeper(&mut self) -> Read<()> {

@@ -425,6 +425,14 @@ fn messages_become_values() {
 }
 
 #[test]
+fn nested_tables_take_no_memory_for_what_they_only_announce() {
+    let bench = Bench::new(REPLY);
+    unpacking(&bench, Form::All, u32::MAX);
+    let text = r"return unpack(('\221\255\255\255\255'):rep(1000) .. ('\1'):rep(100000))";
+    assert!(bench.run_with(text, Tables::None, 64 << 20).contains("Missing bytes in input."));
+}
+
+#[test]
 fn reading_a_message_ends_when_it_is_to_end() {
     let bench = Bench::new(REPLY);
     unpacking(&bench, Form::All, 3 << 10);

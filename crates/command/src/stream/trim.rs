@@ -190,11 +190,7 @@ pub(super) fn references(word: &[u8]) -> Option<References> {
 /// before MINID is not known.
 fn trimmed(call: &mut Call<'_, '_>) -> Option<u64> {
     const ENTRIES_A_STEP: u64 = 32;
-    let (mut options, mut index) = (Options::default(), 2);
-    while index < call.args.len() {
-        let Ok(Some(taken)) = options.read(&call.args, index) else { return Some(0) };
-        index += taken;
-    }
+    let Ok(options) = options_of_xtrim(&call.args) else { return Some(0) };
     let Some(Trim::MaxLen(max)) = options.trim else { return Some(0) };
     let going = call.view.extent(call.key(0)).elements.saturating_sub(max);
     let going = if options.is_about { going.min(options.entries_max(call.view.settings())) } else { going };
@@ -204,12 +200,16 @@ fn trimmed(call: &mut Call<'_, '_>) -> Option<u64> {
     })
 }
 
-fn xtrim(call: &mut Call<'_, '_>) -> Done {
-    let mut options = Options::default();
-    let mut index = 2;
-    while index < call.args.len() {
-        index += options.read(&call.args, index)?.ok_or_else(Error::syntax)?;
+fn options_of_xtrim(args: &Args<'_>) -> Result<Options, Error> {
+    let (mut options, mut index) = (Options::default(), 2);
+    while index < args.len() {
+        index += options.read(args, index)?.ok_or_else(Error::syntax)?;
     }
+    Ok(options)
+}
+
+fn xtrim(call: &mut Call<'_, '_>) -> Done {
+    let options = options_of_xtrim(&call.args)?;
     options.check()?;
     if !options.wants_trimming() {
         return Err(Error::xtrim_without_strategy());

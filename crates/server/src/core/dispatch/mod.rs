@@ -680,7 +680,7 @@ impl<'s> Executor<'s> {
     ) -> Done {
         let (db, args) = (session.db, request.args);
         match row.run {
-            Run::Data(DataRun::Keys(run)) => self.run_recorded(db, row, run, request, reply),
+            Run::Data(DataRun::Keys(run)) => self.run_on_keys(db, row, run, request, reply),
             Run::Data(DataRun::Long(long)) => self.run_long(session, row, *long, request, reply),
             Run::Data(DataRun::Blocking(run)) => self.run_blocking(session, row, run, request, reply),
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),

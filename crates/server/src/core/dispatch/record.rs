@@ -1,6 +1,6 @@
 //! Running commands while the journal is read: what each has done is recorded before its shards are let go
 //! (`core/recorder.rs`).
-use super::{Executor, Request};
+use super::Executor;
 use crate::core::registry::Row;
 use crate::core::session::Session;
 use base::hash::Hash;
@@ -29,24 +29,6 @@ impl Executor<'_> {
         let end = self.end_of_records();
         if end != self.records_before {
             session.records_end = end;
-        }
-    }
-
-    /// A command of one key or of several.
-    #[inline(always)]
-    pub(super) fn run_recorded(
-        &mut self,
-        db: u16,
-        row: &Row,
-        run: fn(&mut Call<'_, '_>) -> Done,
-        request: &Request<'_, '_>,
-        reply: &mut Reply,
-    ) -> Done {
-        match (row.only_key(&request.args), request.hash) {
-            (Some(key), Some(hash)) => {
-                self.run_on_key_recorded(db, row, run, (key, hash), (request.args, reply))
-            }
-            _ => self.run_on_keys(db, row, run, request, reply),
         }
     }
 
