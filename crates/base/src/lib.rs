@@ -10,6 +10,7 @@ pub mod murmur;
 pub mod permutation;
 pub mod quotes;
 pub mod random;
+pub mod short;
 pub mod size;
 pub mod text;
 pub mod time;

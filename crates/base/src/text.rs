@@ -4,6 +4,8 @@
 //!
 //! On the path of every request: but for [`hex`] nothing here allocates or goes through `core::fmt`.
 
+use crate::short;
+
 /// The numbers "00" to "99" as text: two digits are written for each division.
 const TWO_DIGITS: [u8; 200] = {
     let mut digits = [0; 200];
@@ -88,6 +90,7 @@ impl I64Text {
     }
 
     /// The decimal text of `n`.
+    #[inline]
     pub fn format(&mut self, n: i64) -> &[u8] {
         let mut start = self.write(n.unsigned_abs());
         if n < 0 {
@@ -137,7 +140,7 @@ pub fn put_two_digits(bytes: &mut [u8], start: usize, number: usize) {
 
 /// Appends the decimal text of `n`.
 pub fn append_i64(out: &mut Vec<u8>, n: i64) {
-    out.extend_from_slice(I64Text::new().format(n));
+    short::append(out, I64Text::new().format(n));
 }
 
 #[cfg(test)]

@@ -83,26 +83,29 @@ pub enum Outcome {
     Stopped,
 }
 
-/// A buffer beyond this is given back after its call.
-const KEPT_BYTES: usize = 1 << 20;
-
 thread_local! {
-    /// The reply of the body that has run last on this thread.
-    static REPLY: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     /// What a body has panicked with, until the run is over.
     static PANIC: Cell<Option<Box<dyn Any + Send>>> = const { Cell::new(None) };
+}
+
+/// A body with what it keeps from call to call, the bytes of its reply among it.
+struct Bound<R, F> {
+    room: RefCell<R>,
+    body: F,
 }
 
 /// What keeps the bodies of an interpreter's functions as long as the interpreter.
 #[derive(Default)]
 struct Bodies(RefCell<Vec<Box<dyn Any>>>);
 
-/// Makes a function of Lua. Its body is given the arguments and an empty buffer for its reply.
-pub fn function<F>(lua: &Lua, body: F) -> Result<Function>
+/// Makes a function of Lua. Its body is given the arguments, and `room`, which keeps from call to call what it
+/// uses again. As bytes that is the reply of the last call.
+pub fn function<R, F>(lua: &Lua, room: R, body: F) -> Result<Function>
 where
-    F: Fn(Arguments<'_>, &mut Vec<u8>) -> Outcome + 'static,
+    R: AsRef<[u8]> + 'static,
+    F: Fn(Arguments<'_>, &mut R) -> Outcome + 'static,
 {
-    closure(lua, body, call::<F>)
+    closure(lua, Bound { room: RefCell::new(room), body }, call::<R, F>)
 }
 
 /// Makes `call` a function of Lua over the address of `body`, which lives as long as the interpreter.
@@ -128,17 +131,19 @@ pub(crate) fn closure<F: 'static>(lua: &Lua, body: F, call: ffi::lua_CFunction) 
 /// What Lua calls.
 ///
 /// # Safety
-/// To be called by Lua as a closure over the address of an `F` that lives. It owns nothing, since it raises.
-unsafe extern "C-unwind" fn call<F>(state: *mut lua_State) -> c_int
+/// To be called by Lua as a closure over the address of a [`Bound`] that lives. It owns nothing, since it
+/// raises.
+unsafe extern "C-unwind" fn call<R, F>(state: *mut lua_State) -> c_int
 where
-    F: Fn(Arguments<'_>, &mut Vec<u8>) -> Outcome + 'static,
+    R: AsRef<[u8]> + 'static,
+    F: Fn(Arguments<'_>, &mut R) -> Outcome + 'static,
 {
-    // SAFETY: as this function is called. The reply's bytes are the thread's, and nothing that this frame
-    // calls from here on runs a body: neither making values nor collecting garbage runs code of scripts,
-    // because they have no finalizers.
+    // SAFETY: as this function is called. The reply's bytes are the body's, and nothing that this frame calls
+    // from here on runs a body: neither making values nor collecting garbage runs code of scripts, because
+    // they have no finalizers.
     unsafe {
-        let body: *const F = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast();
-        let (outcome, bytes) = answer(&*body, state);
+        let bound: *const Bound<R, F> = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast();
+        let (outcome, bytes) = answer(&*bound, state);
         match outcome {
             Outcome::Stopped => raise_text(state, b"the script was stopped"),
             Outcome::Error { raises } => {
@@ -168,26 +173,20 @@ unsafe fn raise_text(state: *mut lua_State, text: &'static [u8]) -> ! {
 }
 
 /// Runs the body. Nothing raises here, so what the body owns is dropped as always. The bytes are there until
-/// the thread's next call.
+/// its next call.
 ///
 /// # Safety
 /// `state` runs the function that the body is of.
-unsafe fn answer<F>(body: &F, state: *mut lua_State) -> (Outcome, *const [u8])
+unsafe fn answer<R, F>(bound: &Bound<R, F>, state: *mut lua_State) -> (Outcome, *const [u8])
 where
-    F: Fn(Arguments<'_>, &mut Vec<u8>) -> Outcome,
+    R: AsRef<[u8]>,
+    F: Fn(Arguments<'_>, &mut R) -> Outcome,
 {
-    let mut reply = REPLY.take();
-    if reply.capacity() > KEPT_BYTES {
-        reply = Vec::new();
-    }
-    reply.clear();
     // SAFETY: nothing changes the stack before this function returns.
     let arguments = unsafe { Arguments::new(state) };
-    let outcome = guarded(|| body(arguments, &mut reply)).unwrap_or(Outcome::Stopped);
-    // The bytes of a vector do not move with it.
-    let bytes: *const [u8] = &raw const *reply;
-    REPLY.set(reply);
-    (outcome, bytes)
+    let Ok(mut room) = bound.room.try_borrow_mut() else { return (Outcome::Stopped, &raw const *b"") };
+    let outcome = guarded(|| (bound.body)(arguments, &mut room)).unwrap_or(Outcome::Stopped);
+    (outcome, &raw const *(*room).as_ref())
 }
 
 /// Runs `f`; None where it panics. A panic would have to cross frames of C, so it goes on when the run is

@@ -29,7 +29,7 @@ impl Bench {
         let (given, reply) = (Rc::<RefCell<Vec<String>>>::default(), Rc::<RefCell<Vec<u8>>>::default());
         let (noted, answer) = (Rc::clone(&given), Rc::clone(&reply));
         let body = move |arguments: lua::Arguments<'_>, out: &mut Vec<u8>| {
-            assert!(out.is_empty());
+            out.clear();
             noted.borrow_mut().extend(arguments.map(|argument| match argument {
                 Argument::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
                 Argument::Number(n) => n.to_string(),
@@ -38,7 +38,7 @@ impl Bench {
             out.extend_from_slice(&answer.borrow());
             outcome
         };
-        lua.globals().set("call", function(&lua, body).unwrap()).unwrap();
+        lua.globals().set("call", function(&lua, Vec::new(), body).unwrap()).unwrap();
         Bench { lua, functions, runner, given, reply }
     }
 
@@ -207,7 +207,7 @@ fn the_bound_on_memory_ends_what_needs_more() {
 #[test]
 fn a_panic_goes_through_the_script_to_who_has_run_it() {
     let bench = Bench::new(REPLY);
-    let panicking = function(&bench.lua, |_, _| panic!("of a body")).unwrap();
+    let panicking = function(&bench.lua, Vec::new(), |_, _| panic!("of a body")).unwrap();
     bench.lua.globals().set("panicking", panicking).unwrap();
     for text in ["panicking()", "pcall(panicking) return 1"] {
         let panic = catch_unwind(AssertUnwindSafe(|| bench.run(text))).unwrap_err();

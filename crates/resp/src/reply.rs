@@ -14,6 +14,7 @@ use crate::ProtocolError;
 use crate::remainder::{Enough, Remainder};
 use base::Item;
 use base::double::{F64Text, whole_number};
+use base::short::{self, SHORT_MAX};
 use base::text::I64Text;
 use std::ops::ControlFlow;
 
@@ -252,9 +253,9 @@ impl Reply {
         let Some(cell) = self.out[at..].first_chunk_mut::<SHORT_CELL>() else { return };
         let (header, start) = HEADERS[len];
         cell[..8].copy_from_slice(&header);
-        copy_short(&mut cell[start..start + front.len()], front);
+        short::copy(&mut cell[start..start + front.len()], front);
         if !back.is_empty() {
-            copy_short(&mut cell[start + front.len()..start + len], back);
+            short::copy(&mut cell[start + front.len()..start + len], back);
         }
         cell[start + len..start + len + 2].copy_from_slice(b"\r\n");
         self.out.truncate(at + start + len + 2);
@@ -478,8 +479,6 @@ impl Reply {
     }
 }
 
-/// Strings of more bytes are written by `long_bulk`.
-const SHORT_MAX: usize = 24;
 /// The size of the block in which a short string is written with its header and its line's end.
 const SHORT_CELL: usize = 32;
 const _: () = assert!(5 + SHORT_MAX + 2 <= SHORT_CELL);
@@ -498,25 +497,6 @@ static HEADERS: [([u8; 8], usize); SHORT_MAX + 1] = {
     }
     headers
 };
-
-/// Copies 1 to [`SHORT_MAX`] bytes by a few overlapping copies of fixed sizes, so that no `memcpy` is called.
-#[inline(always)]
-fn copy_short(to: &mut [u8], bytes: &[u8]) {
-    let len = bytes.len();
-    debug_assert!((1..=SHORT_MAX).contains(&len) && len <= to.len());
-    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        to[..8].copy_from_slice(first);
-        if let Some(second) = bytes[8..].first_chunk::<8>() {
-            to[8..16].copy_from_slice(second);
-        }
-        to[len - 8..len].copy_from_slice(last);
-    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        to[..4].copy_from_slice(first);
-        to[len - 4..len].copy_from_slice(last);
-    } else {
-        (to[0], to[len / 2], to[len - 1]) = (bytes[0], bytes[len / 2], bytes[len - 1]);
-    }
-}
 
 /// Where a header is to be inserted: an offset in the buffer.
 #[derive(Debug)]

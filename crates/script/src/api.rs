@@ -9,7 +9,7 @@ use crate::raised::{Raised, error_table};
 use crate::state::State;
 use lua::{Argument, Outcome};
 use mlua::{Lua, LuaString, Result, Table, Value, Variadic};
-use resp::Protocol;
+use resp::{Protocol, Reply};
 use sha1::{Digest, Sha1};
 use std::rc::Rc;
 
@@ -43,46 +43,60 @@ pub(crate) fn loading_table(lua: &Lua, state: &Rc<State>) -> Result<Table> {
     Ok(redis)
 }
 
+/// What every call of a command uses again: its arguments, and the reply.
+struct Exchange {
+    arguments: Arguments,
+    reply: Reply,
+}
+
+/// A buffer for replies beyond this is given back at the next call.
+const KEPT_BYTES: usize = 1 << 20;
+
+impl AsRef<[u8]> for Exchange {
+    fn as_ref(&self) -> &[u8] {
+        &self.reply.out
+    }
+}
+
 fn install_calls(lua: &Lua, state: &Rc<State>, redis: &Table) -> Result<()> {
     for (name, raises) in [("call", true), ("pcall", false)] {
+        let exchange = Exchange { arguments: Arguments::default(), reply: Reply::new(Protocol::Resp2) };
         let shared = Rc::clone(state);
-        let body = move |arguments: lua::Arguments<'_>, out: &mut Vec<u8>| {
-            shared.arguments.borrow_mut().fill(arguments);
-            call(&shared, out, raises)
+        let body = move |arguments: lua::Arguments<'_>, exchange: &mut Exchange| {
+            exchange.arguments.fill(arguments);
+            call(&shared, exchange, raises)
         };
-        redis.raw_set(name, lua::function(lua, body)?)?;
+        redis.raw_set(name, lua::function(lua, exchange, body)?)?;
     }
     Ok(())
 }
 
-/// Runs a command. Its reply is left in `out`.
-fn call(state: &State, out: &mut Vec<u8>, raises: bool) -> Outcome {
-    let arguments = state.arguments.borrow();
+/// Runs a command.
+fn call(state: &State, Exchange { arguments, reply }: &mut Exchange, raises: bool) -> Outcome {
+    reply.cut(0);
+    if reply.out.capacity() > KEPT_BYTES {
+        reply.out = Vec::new();
+    }
     let args = match arguments.args() {
         Ok(args) => args,
-        Err(text) => return refused(text, out, raises),
+        Err(text) => return refused(text, reply, raises),
     };
-    let reply = &mut *state.reply.borrow_mut();
-    reply.cut(0);
-    std::mem::swap(&mut reply.out, out);
     reply.protocol = state.protocol.get();
     let ended = host::with(|host| host.command(args, reply));
     reply.finish();
-    let is_full = reply.is_full();
-    std::mem::swap(&mut reply.out, out);
     match ended {
-        Some(Ok(())) if is_full => state.stop_out_of_memory(),
+        Some(Ok(())) if reply.is_full() => state.stop_out_of_memory(),
         Some(Ok(())) => return Outcome::Reply { raises },
         Some(Err(stop)) => state.stop(stop.0),
-        None => return refused(error::NO_HOST, out, raises),
+        None => return refused(error::NO_HOST, reply, raises),
     };
     Outcome::Stopped
 }
 
 /// An error without a command.
-fn refused(text: &str, out: &mut Vec<u8>, raises: bool) -> Outcome {
-    out.clear();
-    out.extend_from_slice(text.as_bytes());
+fn refused(text: &str, reply: &mut Reply, raises: bool) -> Outcome {
+    reply.cut(0);
+    reply.append(text.as_bytes());
     Outcome::Error { raises }
 }
 

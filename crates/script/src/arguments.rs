@@ -3,6 +3,7 @@
 //! On the path of every command of a script: nothing is allocated once the buffer has grown.
 use crate::error;
 use base::double::F64Text;
+use base::short;
 use base::text::append_i64;
 use lua::Argument;
 use resp::{Args, Span};
@@ -28,7 +29,9 @@ impl Arguments {
         self.bytes.clear();
         self.spans.clear();
         self.has_other = false;
-        arguments.for_each(|argument| self.push(argument));
+        for argument in arguments {
+            self.push(argument);
+        }
     }
 
     /// The arguments as a command takes them, or the text of what is wrong with them.
@@ -42,16 +45,18 @@ impl Arguments {
         }
     }
 
+    #[inline(always)]
     fn push(&mut self, argument: Argument<'_>) {
         let start = self.bytes.len();
         match argument {
-            Argument::Bytes(bytes) => self.bytes.extend_from_slice(bytes),
+            Argument::Bytes(bytes) => short::append(&mut self.bytes, bytes),
             Argument::Number(n) => self.push_number(n),
             Argument::Other => self.has_other = true,
         }
         self.spans.push(Span { start, len: self.bytes.len() - start });
     }
 
+    #[inline]
     fn push_number(&mut self, n: f64) {
         // Beyond this Redis writes whole numbers with the digits that a double needs, and zeros.
         const WHOLE_MAX: f64 = (1_u64 << 62) as f64;

@@ -1,13 +1,12 @@
 //! What the functions of one interpreter share: the protocol that the script chose, what ends it, the bound
-//! on memory, buffers that are used again for every command.
-use crate::arguments::Arguments;
+//! on memory.
 use crate::error;
 use crate::host;
 use crate::raised::Raised;
 use crate::registered::Registered;
 use lua::Functions;
 use mlua::{Error, Lua, Result};
-use resp::{Protocol, Reply};
+use resp::Protocol;
 use std::cell::{Cell, RefCell};
 
 /// The error of a script that went past the bound on memory. Lua's own text for it.
@@ -27,10 +26,6 @@ pub(crate) struct State {
     pub(crate) stop: RefCell<Option<Vec<u8>>>,
     /// Scripts, and the functions of libraries.
     pub(crate) functions: Functions,
-    /// The arguments of the command that the script runs.
-    pub(crate) arguments: RefCell<Arguments>,
-    /// The reply of the last command that the script ran.
-    pub(crate) reply: RefCell<Reply>,
     /// What was raised to the top, and where.
     pub(crate) failure: RefCell<Option<Failure>>,
     /// The state of `math.random`.
@@ -61,11 +56,9 @@ impl State {
     pub(crate) fn new(lua: &Lua) -> Result<State> {
         Ok(State {
             functions: Functions::new(lua)?,
-            arguments: RefCell::default(),
             protocol: Cell::new(Protocol::Resp2),
             bytes_max: Cell::new(0),
             stop: RefCell::new(None),
-            reply: RefCell::new(Reply::new(Protocol::Resp2)),
             failure: RefCell::new(None),
             random: Cell::new(RANDOM_FIRST),
             loading: RefCell::new(None),

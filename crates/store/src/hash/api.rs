@@ -238,7 +238,7 @@ pub struct HashMut<'v> {
 }
 
 impl<'v> HashMut<'v> {
-    #[inline]
+    #[inline(always)]
     fn open(mut site: Site<'v>, rules: Rules<'v>) -> Result<HashMut<'v>, WrongType> {
         let shape = site.shape();
         let mut start = Start::<HashTree>::of(shape)?.with_draft(&mut site);

@@ -28,6 +28,9 @@ pub(crate) trait Shards {
     /// How many there are.
     fn count(&self) -> u32;
 
+    /// [`Guards::find`]
+    fn find(&self, shard: usize) -> Option<u32>;
+
     /// [`Guards::hold`]
     fn hold(&mut self, shard: usize) -> Option<u32>;
 }
@@ -129,12 +132,15 @@ impl Guards<'_> {
     /// Which of the guards holds this shard.
     #[inline]
     pub(crate) fn find(&self, shard: usize) -> Option<u32> {
-        let index_of = |guard: u32| self.at(guard).index as usize;
-        let sought = match self {
-            Guards::Many(all) => all.binary_search_by_key(&shard, |locked| locked.index as usize).ok(),
-            _ => None,
-        };
-        sought.map(|at| at as u32).or_else(|| (0..self.count()).find(|guard| index_of(*guard) == shard))
+        match self {
+            Guards::One(one) => (one.index as usize == shard).then_some(0),
+            Guards::Many(all) => {
+                let sought = all.binary_search_by_key(&shard, |locked| locked.index as usize).ok();
+                let is_it = |locked: &Locked<'_>| locked.index as usize == shard;
+                sought.or_else(|| all.iter().position(is_it)).map(|at| at as u32)
+            }
+            Guards::Lent(shards) => shards.find(shard),
+        }
     }
 
     /// The same for a shard that must be among them.

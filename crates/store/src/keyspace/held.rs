@@ -14,17 +14,21 @@ use crate::keyspace::stats::ShardStats;
 use crate::{Keyspace, Settings, View};
 use base::Millis;
 use base::hash::Hash;
+use std::cell::Cell;
 
 /// See the file's opener.
 pub struct Held<'k> {
     keyspace: &'k Keyspace,
     guards: Guards<'k>,
+    /// The shard that was sought last, and its place, which it keeps until all are unlocked: commands of a
+    /// script are often on one key.
+    last: Cell<Option<(usize, u32)>>,
 }
 
 impl Keyspace {
     /// Locks the shards of keys with these hashes in ascending order, each once.
     pub fn hold_shards_of(&self, hashes: impl Iterator<Item = Hash>) -> Held<'_> {
-        Held { keyspace: self, guards: self.guards_of(hashes) }
+        Held { keyspace: self, guards: self.guards_of(hashes), last: Cell::new(None) }
     }
 }
 
@@ -32,7 +36,7 @@ impl<'k> Held<'k> {
     /// Whether the shard of keys with this hash is among them.
     #[inline]
     pub fn has(&self, hash: Hash) -> bool {
-        self.guards.find(self.keyspace.shard_number(hash)).is_some()
+        self.find(self.keyspace.shard_number(hash)).is_some()
     }
 
     /// Locks that shard too, if it is not yet. Waits for it while others are held, so nobody else may do the
@@ -51,6 +55,7 @@ impl<'k> Held<'k> {
     /// Unlocks all of them.
     pub fn release(&mut self) {
         self.guards = Guards::none();
+        self.last.set(None);
     }
 
     /// What the next command sees of them. [`View::key`] hands out its keys.
@@ -90,6 +95,18 @@ impl Shards for Held<'_> {
 
     fn count(&self) -> u32 {
         self.guards.count()
+    }
+
+    #[inline]
+    fn find(&self, shard: usize) -> Option<u32> {
+        match self.last.get() {
+            Some((last, place)) if last == shard => Some(place),
+            _ => {
+                let place = self.guards.find(shard)?;
+                self.last.set(Some((shard, place)));
+                Some(place)
+            }
+        }
     }
 
     fn hold(&mut self, shard: usize) -> Option<u32> {
