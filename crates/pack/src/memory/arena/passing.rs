@@ -7,6 +7,7 @@
 //! ```text
 //! first of a size --> | next | ... | --> | next | ... | --> null
 //! ```
+use crate::code::simd;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr;
@@ -39,7 +40,10 @@ impl Kept {
         let block = first.get();
         if !block.is_null() {
             // SAFETY: a block that is kept is ours, and begins with the pointer to the next (`keep`).
-            first.set(unsafe { block.cast::<*mut u8>().read() });
+            let next = unsafe { block.cast::<*mut u8>().read() };
+            // Freed some time ago, and written to as soon as it is asked for.
+            simd::prefetch(next);
+            first.set(next);
             self.bytes.set(self.bytes.get() - layout.size());
         }
         block
