@@ -31,14 +31,14 @@ mod tests {
     fn slowly(bytes: &[u8]) -> u64 {
         const POLYNOMIAL: u64 = 0xAD93_D235_94C9_35A9;
         bytes.iter().fold(0, |sum, byte| {
-            (0..8).fold(sum ^ u64::from(*byte), |sum, _| sum >> 1 ^ (sum & 1) * POLYNOMIAL.reverse_bits())
+            (0..8).fold(sum ^ u64::from(*byte), |sum, _| (sum >> 1) ^ ((sum & 1) * POLYNOMIAL.reverse_bits()))
         })
     }
 
     #[test]
     fn bytes_of_any_length_have_their_checksum_in_one_piece_and_in_two() {
         assert_eq!(checksum(b"123456789"), 0xE9C6_D914_C4B8_D9CA);
-        let bytes: Vec<u8> = (0..1500_u32).map(|n| (n * n >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..1500_u32).map(|n| (n * n / 8) as u8).collect();
         for len in (0..300).chain([511, 512, 513, 1024, 1499, 1500]) {
             let expect = slowly(&bytes[..len]);
             assert_eq!(checksum(&bytes[..len]), expect, "{len}");
