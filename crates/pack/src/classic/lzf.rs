@@ -83,7 +83,7 @@ fn copy_back(target: &mut [u8], filled: usize, back: usize, len: usize) -> Resul
 }
 
 /// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd. This takes
-/// one pass, and up to 256 KB for a [`Compressor`] of its own.
+/// one pass, and up to 128 KB for a [`Compressor`] of its own.
 pub fn compress(input: &[u8], target: &mut Vec<u8>) {
     Compressor::default().compress(input, target);
 }
@@ -100,68 +100,93 @@ pub fn len_max(compressed: usize) -> usize {
 /// core's cache.
 #[derive(Default)]
 pub struct Compressor {
-    /// For each hash, where three bytes that have it stood last: an offset into all texts one after another,
-    /// counted from 1, so that the table need not be emptied between two texts. It grows as texts want it.
-    seen: Vec<u32>,
-    /// The offset at which the next text begins.
-    base: u32,
+    /// For each hash, where three bytes that have it stood last: the lowest bits of an offset into all texts
+    /// one after another, so that the table need not be emptied between two texts. What is found is compared
+    /// with what it should be, so an offset that means nothing does no harm. It grows as texts want it.
+    seen: Vec<u16>,
+    /// The lowest bits of the offset at which the next text begins.
+    base: u16,
 }
 
 impl Compressor {
     /// Appends the compressed form of `input` to `target`. It may be longer than `input` by a 32nd.
     pub fn compress(&mut self, input: &[u8], target: &mut Vec<u8>) {
-        assert!(input.len() < u32::MAX as usize, "{} bytes at once", input.len());
-        if self.base.checked_add(input.len() as u32).is_none() {
-            *self = Compressor::default();
-        }
         let bits = (input.len().max(1).ilog2() + TABLE_BITS_MORE).clamp(TABLE_BITS_MIN, TABLE_BITS_MAX);
         if self.seen.len() < 1 << bits {
             self.seen.resize(1 << bits, 0);
         }
-        let mut table = Table { seen: &mut self.seen[..1 << bits], shift: 32 - bits, base: self.base + 1 };
-        let (mut at, mut literals_from) = (0, 0);
-        while let Some(three) = three_at(input, at) {
-            let before = table.replace(three, at);
-            let Some(from) =
-                before.filter(|from| at - from <= REACH && three_at(input, *from) == Some(three))
-            else {
-                at += 1;
-                continue;
-            };
+        let mut table = Table { seen: &mut self.seen[..1 << bits], base: self.base };
+        let mut literals_from = 0;
+        while let Some((at, from)) = table.search(input, literals_from) {
+            let before = common_before(input, (literals_from, at), from);
+            let (at, from) = (at - before, from - before);
             put_literals(&input[literals_from..at], target);
             let len = match_len(input, from, at);
             put_copy(at - from, len, target);
-            at += len;
-            literals_from = at;
+            literals_from = at + len;
             // Later copies begin most often where this one does, a byte later, or where it ends. To enter all
             // of its bytes takes twice the time and makes nothing shorter.
-            for at in [at - len + 1, at - 2, at - 1] {
+            for at in [at + 1, at + len - 2, at + len - 1] {
                 if let Some(three) = three_at(input, at) {
                     table.replace(three, at);
                 }
             }
         }
         put_literals(&input[literals_from..], target);
-        self.base += input.len() as u32;
+        self.base = self.base.wrapping_add(input.len() as u16);
     }
 }
 
 /// The part of the table that one text uses.
 struct Table<'t> {
-    seen: &'t mut [u32],
-    shift: u32,
+    seen: &'t mut [u16],
     /// What stands for the first byte of the text.
-    base: u32,
+    base: u16,
 }
 
 impl Table<'_> {
-    /// Enters the three bytes at `at`. Returns where in this text bytes with their hash stood last.
+    /// Where from `start` on three bytes stand that stood before, and where that was. The longer nothing is
+    /// found the fewer bytes are looked at: in what cannot be compressed one in [`LITERALS_MAX`] and more.
     #[inline(always)]
-    fn replace(&mut self, three: u32, at: usize) -> Option<usize> {
-        let slot = &mut self.seen[(three.wrapping_mul(0x9E37_79B1) >> self.shift) as usize];
-        let before = std::mem::replace(slot, self.base + at as u32);
-        before.checked_sub(self.base).map(|before| before as usize)
+    fn search(&mut self, input: &[u8], start: usize) -> Option<(usize, usize)> {
+        const AT_ONCE: usize = 4;
+        let mut at = start;
+        while let Some(eight) = input.get(at..).and_then(|rest| rest.first_chunk()) {
+            let eight = u64::from_le_bytes(*eight);
+            for more in 0..AT_ONCE {
+                let three = (eight >> (8 * more)) as u32 & 0xFF_FFFF;
+                if let Some(from) = self.look(input, at + more, three) {
+                    return Some((at + more, from));
+                }
+            }
+            at += AT_ONCE + (at - start) / LITERALS_MAX;
+        }
+        (at..input.len()).find_map(|at| Some((at, self.look(input, at, three_at(input, at)?)?)))
     }
+
+    /// Enters the three bytes at `at`. Returns where the same stood before, not too far back for a copy.
+    #[inline(always)]
+    fn look(&mut self, input: &[u8], at: usize, three: u32) -> Option<usize> {
+        let back = self.replace(three, at);
+        let is_here = (1..=REACH.min(at)).contains(&back);
+        (is_here && three_at(input, at - back) == Some(three)).then(|| at - back)
+    }
+
+    /// Enters the three bytes at `at`. Returns how far back others with their hash stood, if these are of the
+    /// same text and not too far.
+    #[inline(always)]
+    fn replace(&mut self, three: u32, at: usize) -> usize {
+        let mask = self.seen.len() - 1;
+        let slot = &mut self.seen[(three.wrapping_mul(0x9E37_79B1) >> 16) as usize & mask];
+        let place = self.base.wrapping_add(at as u16);
+        usize::from(place.wrapping_sub(std::mem::replace(slot, place)))
+    }
+}
+
+/// How many bytes before `at` are those before `from`, at most back to `start`.
+fn common_before(input: &[u8], (start, at): (usize, usize), from: usize) -> usize {
+    let pairs = input[start..at].iter().rev().zip(input[..from].iter().rev());
+    pairs.take_while(|(new, old)| new == old).count()
 }
 
 /// The three bytes at `at`, as a number; None where there are fewer.
@@ -214,10 +239,9 @@ mod tests {
     use base::random::Random;
 
     fn check(input: &[u8], compressor: &mut Compressor) {
-        let (mut packed, mut alone) = (Vec::new(), Vec::new());
+        let mut packed = Vec::new();
         compressor.compress(input, &mut packed);
-        compress(input, &mut alone);
-        assert!(packed == alone && input.len() <= len_max(packed.len()));
+        assert!(input.len() <= len_max(packed.len()));
         let mut opened = vec![0; input.len()];
         assert_eq!(decompress(&packed, &mut opened), Ok(()));
         assert!(opened == input && packed.len() <= input.len() + input.len() / 32 + 1);
@@ -237,8 +261,8 @@ mod tests {
     #[test]
     fn everything_comes_back_from_runs_to_noise() {
         let mut random = Random::new(3);
-        // Its offsets run over on the way.
-        let mut compressor = Compressor { base: u32::MAX - 1_000_000, ..Compressor::default() };
+        // Its offsets run over on the way, many times.
+        let mut compressor = Compressor::default();
         for round in 0..300u64 {
             let alphabet = 1 + random.below(1 + round % 60 * 4);
             let len = random.below(20_000);
@@ -246,6 +270,12 @@ mod tests {
             check(&input, &mut compressor);
         }
         check(b"", &mut compressor);
+        // What repeats is found behind noise, and back to where noise was passed over.
+        let noise: Vec<u8> = (0..3_000).map(|_| random.next_u64() as u8).collect();
+        let mut packed = Vec::new();
+        compressor.compress(&noise.repeat(2), &mut packed);
+        assert!(packed.len() < noise.len() * 21 / 20, "{} bytes", packed.len());
+        check(&noise.repeat(2), &mut compressor);
         check(&[7; 100_000], &mut compressor);
     }
 
