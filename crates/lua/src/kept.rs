@@ -48,6 +48,11 @@ impl Functions {
         Ok(kept)
     }
 
+    /// A function that is kept.
+    pub fn get(&self, kept: &Kept) -> Result<Function> {
+        self.table.raw_get(kept.number)
+    }
+
     /// Lets the collector have the functions that were dropped.
     pub fn forget_dropped(&self) {
         for number in self.dropped.take() {

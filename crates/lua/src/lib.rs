@@ -19,9 +19,11 @@ mod look;
 mod reply;
 mod run;
 mod unpack;
+mod upvalues;
 
 pub use function::{Argument, Arguments, Outcome, function};
 pub use kept::{Functions, Kept};
 pub use look::{Name, Pairs, Seen, Spot, Stack};
 pub use run::{Ended, Runner, Start, Strings, Tables};
 pub use unpack::{Form, unpacker};
+pub use upvalues::upvalues;

@@ -1,7 +1,11 @@
-//! Whether a compiled chunk assigns to a global variable, itself or in a function within it.
+//! What a compiled function may do, itself or in a function within it, by its instructions.
 //!
-//! Scripts may not, and the environment that refuses it (a *face*, see `sandbox.lua`) makes each look-up of a
-//! global two. A chunk that has no such instruction can be given the table behind that face.
+//! Whether it assigns to a global variable: scripts may not, and the environment that refuses it (a *face*,
+//! see `sandbox.lua`) makes each look-up of a global two. A chunk that has no such instruction can be given
+//! the table behind that face.
+//!
+//! Whether it leaves anything for its next call: in a variable around it, or by drawing random numbers. A
+//! function within it may assign to its variables, which are new for every call.
 //!
 //! What is read is Lua 5.1's own form of a compiled chunk, as this interpreter dumps it, debug information
 //! stripped. Numbers are in the machine's order.
@@ -19,34 +23,65 @@
 /// The header, and the sizes that are read here: of an int, of a length, of an instruction and of a number.
 const HEADER_BYTES: usize = 12;
 const SIZES: [u8; 4] = [4, 8, 4, 8];
-/// The operation code of SETGLOBAL, in the lowest six bits of an instruction.
+/// Operation codes, which are in the lowest six bits of an instruction.
+const MOVE: u32 = 0;
+const GET_UPVALUE: u32 = 4;
 const SET_GLOBAL: u32 = 7;
+const SET_UPVALUE: u32 = 8;
+const CLOSURE: u32 = 36;
 const CODE_MASK: u32 = 63;
+/// What names the generator of random numbers.
+const DRAWS: [&[u8]; 2] = [b"random\0", b"randomseed\0"];
 
 /// Whether the chunk may assign to a global; also where it cannot be read.
 pub(crate) fn may_set_globals(dump: &[u8]) -> bool {
-    let is_known = dump.get(7..11).is_some_and(|sizes| *sizes == SIZES);
-    let mut reader = Reader { rest: dump.get(HEADER_BYTES..).unwrap_or_default() };
-    !is_known || reader.function().unwrap_or(true)
+    read(dump).is_none_or(|found| found.sets_globals)
+}
+
+/// Whether the function may leave something for its next call; also where it cannot be read.
+pub(crate) fn may_keep_state(dump: &[u8]) -> bool {
+    read(dump).is_none_or(|found| found.keeps_state)
+}
+
+/// What was found in a function and those within it.
+#[derive(Default)]
+struct Found {
+    sets_globals: bool,
+    keeps_state: bool,
+}
+
+fn read(dump: &[u8]) -> Option<Found> {
+    dump.get(7..11).filter(|sizes| **sizes == SIZES)?;
+    let mut reader = Reader { rest: dump.get(HEADER_BYTES..)?, found: Found::default() };
+    reader.function(&|_, _| true)?;
+    Some(reader.found)
 }
 
 struct Reader<'d> {
     rest: &'d [u8],
+    found: Found,
 }
 
 impl<'d> Reader<'d> {
-    /// Whether the function at the front assigns to a global; None where it cannot be read.
-    fn function(&mut self) -> Option<bool> {
+    /// Reads the function at the front. Which variables around it outlive a call is asked by their places,
+    /// of which there are so many. None where it cannot be read.
+    fn function(&mut self, outlives: &dyn Fn(usize, usize) -> bool) -> Option<()> {
         self.string()?;
-        self.take(12)?;
-        let (instructions, _) = self.array(4)?.as_chunks::<4>();
-        let sets = |instruction: &[u8; 4]| number(*instruction) & CODE_MASK == SET_GLOBAL;
-        let mut sets_globals = instructions.iter().any(sets);
+        let upvalues = usize::from(self.take(12)?[8]);
+        let (code, _) = self.array(4)?.as_chunks::<4>();
+        let is_kept = |place: usize| outlives(place, upvalues);
+        for instruction in code.iter().map(|instruction| number(*instruction)) {
+            match instruction & CODE_MASK {
+                SET_GLOBAL => self.found.sets_globals = true,
+                SET_UPVALUE => self.found.keeps_state |= is_kept(operand_b(instruction)),
+                _ => {}
+            }
+        }
         for _ in 0..self.int()? {
             self.constant()?;
         }
-        for _ in 0..self.int()? {
-            sets_globals |= self.function()?;
+        for inner in 0..self.int()? {
+            self.function(&|place, count| catches_kept(code, inner, (place, count), &is_kept))?;
         }
         self.array(4)?;
         for _ in 0..self.int()? {
@@ -56,22 +91,26 @@ impl<'d> Reader<'d> {
         for _ in 0..self.int()? {
             self.string()?;
         }
-        Some(sets_globals)
+        Some(())
     }
 
     fn constant(&mut self) -> Option<()> {
         match self.take(1)?[0] {
-            0 => Some(()),
-            1 => self.take(1).map(drop),
-            3 => self.take(8).map(drop),
-            4 => self.string(),
-            _ => None,
+            0 => {}
+            1 => drop(self.take(1)?),
+            3 => drop(self.take(8)?),
+            4 => {
+                let text = self.string()?;
+                self.found.keeps_state |= DRAWS.contains(&text);
+            }
+            _ => return None,
         }
+        Some(())
     }
 
-    fn string(&mut self) -> Option<()> {
+    fn string(&mut self) -> Option<&'d [u8]> {
         let length: [u8; 8] = self.take(8)?.try_into().ok()?;
-        self.take(usize::from_ne_bytes(length)).map(drop)
+        self.take(usize::from_ne_bytes(length))
     }
 
     /// A number of parts, and these, of so many bytes each.
@@ -89,6 +128,36 @@ impl<'d> Reader<'d> {
         self.rest = rest;
         Some(taken)
     }
+}
+
+/// Whether a variable outlives a call that function `inner` catches from around it where this code makes it.
+/// An instruction that makes a function has one behind it for each of `count` variables: a register of this
+/// call, or a variable around this one.
+fn catches_kept(
+    code: &[[u8; 4]],
+    inner: u32,
+    (place, count): (usize, usize),
+    is_kept: &dyn Fn(usize) -> bool,
+) -> bool {
+    let makes_it = |at: &usize| {
+        let instruction = number(code[*at]);
+        instruction & CODE_MASK == CLOSURE && instruction >> 14 == inner
+    };
+    let catches = |at: usize| {
+        let caught =
+            code.get(at + 1..=at + count).and_then(|caught| caught.get(place)).map(|caught| number(*caught));
+        caught.is_none_or(|caught| match caught & CODE_MASK {
+            MOVE => false,
+            GET_UPVALUE => is_kept(operand_b(caught)),
+            _ => true,
+        })
+    };
+    let mut makers = (0..code.len()).filter(makes_it).peekable();
+    makers.peek().is_none() || makers.any(catches)
+}
+
+fn operand_b(instruction: u32) -> usize {
+    (instruction >> 23) as usize
 }
 
 /// A number in the machine's order.
@@ -127,11 +196,42 @@ mod tests {
         }
     }
 
+    /// Of the last function that the text returns.
+    fn keeps(text: &str) -> bool {
+        let lua = Lua::new();
+        let function: mlua::Function = lua.load(text).eval().unwrap();
+        may_keep_state(&function.dump(true))
+    }
+
+    #[test]
+    fn a_function_that_assigns_to_what_is_around_it_is_known() {
+        for text in [
+            "local n = 0 return function() n = n + 1 return n end",
+            "local n = 0 return function() return function() n = n + 1 end end",
+            "local a, n, b = 1, 2, 3 return function() local x = a return function() return x, b, function() n = x end end end",
+            "local function make() local n = 0 return function() n = n + 1 return n end end return make()",
+            "return function() return math.random() end",
+            "return function() return function() math.randomseed(1) end end",
+        ] {
+            assert!(keeps(text), "{text}");
+        }
+        for text in [
+            "return function(keys, args) return redis.call('GET', keys[1]) end",
+            "local a, b = 1, 2 return function() local n = a n = n + b return n end",
+            "local a = 1 return function(list) local n = a for_each(list, function(x) n = n + x end) return n end",
+            "local a = 1 return function() local n return function() return function() n = a end end end",
+            "local function fact(n) if n < 2 then return 1 end return n * fact(n - 1) end return fact",
+            "return function() local t = {1, 2, 3} t.random_id = 'randomly' return t end",
+        ] {
+            assert!(!keeps(text), "{text}");
+        }
+    }
+
     #[test]
     fn what_is_cut_off_or_another_form_counts_as_one_that_does() {
         let whole = dump("local function f(x) return x .. 'text' end return f(redis)");
         assert!(!may_set_globals(&whole));
-        assert!((0..whole.len()).all(|len| may_set_globals(&whole[..len])));
+        assert!((0..whole.len()).all(|len| may_set_globals(&whole[..len]) && may_keep_state(&whole[..len])));
         let mut other = whole;
         other[8] = 4;
         assert!(may_set_globals(&other));

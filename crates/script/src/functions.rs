@@ -7,6 +7,7 @@
 //! ```
 //! While the code runs it sees nothing but `redis`, with `register_function`, `log` and the versions.
 //! Afterwards the same environment shows its functions all that scripts have.
+use crate::chunk;
 use crate::error;
 use crate::flags::{Flags, words};
 use crate::host::Host;
@@ -17,12 +18,14 @@ use crate::state::State;
 use lua::{Start, Tables};
 use mlua::{Function, Lua, Result, Table, Value, Variadic};
 use resp::{Protocol, Reply};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// A library that has been loaded. Dropping it frees its functions at the next [`Machine::collect`].
 pub struct Library {
     name: Vec<u8>,
     functions: Vec<Registered>,
+    is_stateless: bool,
 }
 
 impl Library {
@@ -33,6 +36,13 @@ impl Library {
     /// Its functions, in the order they were registered in.
     pub fn functions(&self) -> &[Registered] {
         &self.functions
+    }
+
+    /// Whether no call of its functions leaves anything for the next one: a call may then as well be of a
+    /// copy of the library in another interpreter. False where that is not certain, as with a table outside
+    /// of all functions.
+    pub fn is_stateless(&self) -> bool {
+        self.is_stateless
     }
 }
 
@@ -110,7 +120,40 @@ impl Machine {
             return Err(wrong(&[b"No functions registered"]));
         }
         release.call::<()>(()).map_err(|error| text_of(&error))?;
-        Ok(Library { name, functions })
+        let is_stateless = self.are_stateless(&functions).map_err(|error| text_of(&error))?;
+        Ok(Library { name, functions, is_stateless })
+    }
+
+    /// Whether none of these functions, nor any that they reach, keeps anything from call to call. While its
+    /// code runs a library sees nothing of the interpreter that could be changed.
+    fn are_stateless(&self, functions: &[Registered]) -> Result<bool> {
+        let mut reached = Vec::new();
+        for function in functions {
+            reached.push(self.state.functions.get(&function.callback)?);
+        }
+        let mut seen = BTreeSet::new();
+        while let Some(function) = reached.pop() {
+            let dump = function.dump(true);
+            // One of C has none.
+            if dump.is_empty() || !seen.insert(function.to_pointer()) {
+                continue;
+            }
+            if chunk::may_keep_state(&dump) {
+                return Ok(false);
+            }
+            for value in lua::upvalues(&self.lua, &function)? {
+                match value {
+                    Value::Nil
+                    | Value::Boolean(_)
+                    | Value::Integer(_)
+                    | Value::Number(_)
+                    | Value::String(_) => {}
+                    Value::Function(function) => reached.push(function),
+                    _ => return Ok(false),
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Calls a function and writes its reply, in the protocol of `reply`.

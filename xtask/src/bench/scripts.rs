@@ -1,7 +1,7 @@
 //! Processor time of scripts, the servers taking turns as in `turns`: one GET and one SET of a key that is
-//! declared or not, nothing at all, and a loop of ten thousand HSET and HGET, after which the hash is asked
-//! for its size. And how many scripts of forty commands fifty clients are answered in a second by two workers
-//! and by one, where their key is declared and where it is not.
+//! declared or not, the same in a function, nothing at all, and a loop of ten thousand HSET and HGET, after
+//! which the hash is asked for its size. And how many scripts of forty commands fifty clients are answered in
+//! a second by two workers and by one, where their key is declared and where it is not, and in a function.
 use super::Options;
 use super::anysize::median;
 use super::client::{Answer, append_request};
@@ -41,6 +41,15 @@ const CASES: &[Case] = &[
         requests: 4_000,
         depths: &[1, 16],
     },
+    Case {
+        name: "function",
+        text: "#!lua name=bench\nredis.register_function('f', function(keys, args) \
+               local v = redis.call('GET', keys[1]) redis.call('SET', keys[1], args[1]) return v end)",
+        keys: "1",
+        args: &[KEY, &[b'x'; 64]],
+        requests: 4_000,
+        depths: &[1, 16],
+    },
     Case { name: "nothing", text: "return 1", keys: "0", args: &[], requests: 4_000, depths: &[1, 16] },
     Case {
         name: "loop",
@@ -62,6 +71,15 @@ const WORKERS: &[Case] = &[
         name: "workers-undeclared",
         text: FORTY_SETS,
         keys: "0",
+        args: &[KEY],
+        requests: 1_000,
+        depths: &[4],
+    },
+    Case {
+        name: "workers-function",
+        text: "#!lua name=bench\nredis.register_function('f', function(keys) \
+               for i = 1, 40 do redis.call('HSET', keys[1], i, i) end end)",
+        keys: "1",
         args: &[KEY],
         requests: 1_000,
         depths: &[4],
@@ -137,16 +155,20 @@ fn compare_workers(options: &Options, case: &Case, rounds: usize) -> Result<(), 
     Ok(())
 }
 
-/// Has all servers know the script. Returns its call.
+/// Has all servers know the script, or the library with the function `f`. Returns its call.
 fn load(servers: &[Server], case: &Case) -> Result<Vec<u8>, String> {
+    let (text, is_library) = (case.text.as_bytes(), case.text.starts_with("#!lua name="));
     let mut request = Vec::new();
     for server in servers {
         let mut client = server.client()?;
         client.call(&[b"FLUSHALL"])?;
-        let Answer::Text(sha) = client.call(&[b"SCRIPT", b"LOAD", case.text.as_bytes()])? else {
-            return Err("bench: SCRIPT LOAD answers no text".into());
+        let loaded = match is_library {
+            true => client.call(&[b"FUNCTION", b"LOAD", b"REPLACE", text])?,
+            false => client.call(&[b"SCRIPT", b"LOAD", text])?,
         };
-        let mut words: Vec<&[u8]> = vec![b"EVALSHA", &sha, case.keys.as_bytes()];
+        let Answer::Text(sha) = loaded else { return Err("bench: a script is loaded with its name".into()) };
+        let call: [&[u8]; 2] = if is_library { [b"FCALL", b"f"] } else { [b"EVALSHA", &sha] };
+        let mut words = vec![call[0], call[1], case.keys.as_bytes()];
         words.extend(case.args);
         request.clear();
         append_request(&mut request, &words);

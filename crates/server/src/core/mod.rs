@@ -48,5 +48,6 @@ pub(crate) mod subscriptions;
 mod too_long;
 pub(crate) mod tracking;
 mod transaction;
+mod tries;
 pub(crate) mod waiters;
 pub(crate) mod written_elsewhere;

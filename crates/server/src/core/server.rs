@@ -294,6 +294,12 @@ impl Server {
         self.counters.0.iter().map(|worker| worker.interpreter_bytes.load(Ordering::Relaxed)).sum()
     }
 
+    /// What the interpreters of functions take.
+    pub(crate) fn functions_bytes(&self) -> u64 {
+        let workers = self.counters.0.iter().map(|worker| worker.functions_bytes.load(Ordering::Relaxed));
+        self.scripts.libraries.interpreter_bytes() + workers.sum::<u64>()
+    }
+
     /// For how long the server has been up, by the steady time, which no change of the system's clock moves.
     pub(crate) fn uptime_s(&self) -> u64 {
         let passed_us = self.clock.steady_us() - self.started.steady.0 * 1000;

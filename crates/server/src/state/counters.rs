@@ -104,6 +104,8 @@ pub(crate) struct Counters {
     pub(crate) spare_bytes: Arc<AtomicUsize>,
     /// Memory of the interpreter of scripts.
     pub(crate) interpreter_bytes: AtomicU64,
+    /// The same for its interpreter of functions.
+    pub(crate) functions_bytes: AtomicU64,
     /// The client whose turn it is or was last, for a crash report; noted once a turn.
     pub(crate) serving: AtomicU64,
     /// Receives that brought something, and times that replies were handed on to be sent.
@@ -139,6 +141,7 @@ impl Counters {
             batch_bytes: AtomicU64::new(0),
             spare_bytes: Arc::default(),
             interpreter_bytes: AtomicU64::new(0),
+            functions_bytes: AtomicU64::new(0),
             serving: AtomicU64::new(0),
             reads: Count::default(),
             writes: Count::default(),

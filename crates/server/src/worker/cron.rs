@@ -67,11 +67,14 @@ impl Worker<'_> {
         sooner(measured, expire)
     }
 
-    /// Whether this worker has anything to do ten times a second.
+    /// Whether this worker has anything to do ten times a second. One that has called functions looks whether
+    /// their libraries have gone.
     fn ticks(&self) -> bool {
         let is_timing = self.executor.config().timeout_s > 0 && !self.table.is_empty();
         let counters = self.executor.counters();
-        let has_room = counters.batch_bytes.load(Relaxed) > 0 || counters.spare_bytes.load(Relaxed) > 0;
+        let kept = [&counters.batch_bytes, &counters.functions_bytes];
+        let has_room =
+            kept.iter().any(|bytes| bytes.load(Relaxed) > 0) || counters.spare_bytes.load(Relaxed) > 0;
         self.index == 0 || is_timing || has_room || !self.cron.watched.is_empty()
     }
 
@@ -117,6 +120,7 @@ impl Worker<'_> {
             }
         }
         self.give_room_back();
+        self.executor.forget_libraries();
         self.engine.free_spare();
         self.look_at_watched();
         self.close_idle(now, elapsed_ms);

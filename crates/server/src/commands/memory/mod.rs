@@ -125,7 +125,7 @@ fn fields(call: &ServerCall<'_>) -> Vec<(String, Value)> {
     add("lua.caches", Value::Bytes(call.server.scripts.cache.size().1 as u64));
     let libraries = &call.server.scripts.libraries;
     add("functions.caches", Value::Bytes(libraries.now().bytes() as u64));
-    add("script.VMs", Value::Bytes(call.server.interpreter_bytes() + libraries.interpreter_bytes()));
+    add("script.VMs", Value::Bytes(call.server.interpreter_bytes() + call.server.functions_bytes()));
     let mut keys = 0;
     for db in (0..keyspace.databases()).filter(|db| !keyspace.is_empty(*db)) {
         keys += keyspace.len(db);

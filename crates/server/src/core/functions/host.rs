@@ -1,9 +1,11 @@
 //! What a library may ask for while its code runs: the log, and whether it may go on.
 use crate::core::error;
 use crate::core::server::Server;
+use crate::state::system::thread_time;
 use net::{Meter, Tick};
 use resp::{Args, Reply};
 use script::{AclCheck, Host, LogLevel, Stop};
+use std::time::Duration;
 
 /// As long may the code of a library run that a client loads.
 const LOAD_NS_MAX: u64 = 500_000_000;
@@ -25,6 +27,8 @@ pub(super) struct LoadHost<'h> {
     meter: Meter,
     began: Tick,
     ticks_max: Option<u64>,
+    /// What the thread had used of the processor when it began.
+    used_before: Duration,
     /// What it logs was logged when it was loaded first.
     is_silent: bool,
 }
@@ -33,7 +37,19 @@ impl<'h> LoadHost<'h> {
     pub(super) fn new(server: &'h Server, limit: Limit) -> LoadHost<'h> {
         let meter = Meter::new();
         let ticks_max = (limit == Limit::Client).then(|| meter.ticks(LOAD_NS_MAX));
-        LoadHost { server, meter, began: meter.read(), ticks_max, is_silent: false }
+        LoadHost {
+            server,
+            meter,
+            began: meter.read(),
+            ticks_max,
+            used_before: thread_time(),
+            is_silent: false,
+        }
+    }
+
+    /// For how long the code has had the processor.
+    pub(super) fn used(&self) -> Duration {
+        thread_time().saturating_sub(self.used_before)
     }
 
     /// For a library that was loaded before.

@@ -1,5 +1,7 @@
 //! The interpreter of functions: all libraries live in one, because what their variables hold lasts from call
-//! to call. It belongs to the thread of scripts, which starts it with the first library or call.
+//! to call. It belongs to the thread of scripts, which starts it with the first library or call. Libraries
+//! that hold nothing are compiled once more by each worker that calls their functions, in an interpreter of
+//! its own.
 //!
 //! ```text
 //! FUNCTION LOAD:  is its name free? -> the code runs, and registers functions -> are theirs? -> in force
@@ -19,6 +21,7 @@ mod host;
 
 use crate::core::error;
 use crate::core::server::Server;
+use crate::core::tries::Tries;
 use crate::state::scripts::{Catalog, Former, Function, Libraries, Library};
 use command::Error;
 use host::LoadHost;
@@ -26,15 +29,19 @@ pub(crate) use host::{Limit, log_for_script};
 use script::{Kind, Machine, Registered, Settings, library_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// So many compiled libraries may be there that have gone, before these are looked for.
 const FORGOTTEN_MAX: usize = 16;
 
+/// A worker compiles a library that takes no longer: it serves nobody meanwhile.
+const QUICK: Duration = Duration::from_millis(2);
+
 /// See the file's opener.
 pub(crate) struct FunctionInterpreter {
     pub(crate) machine: Machine,
-    /// By the numbers of the libraries.
-    compiled: BTreeMap<u64, script::Library>,
+    /// By the numbers of the libraries, with how attempts of each function have gone.
+    compiled: BTreeMap<u64, (script::Library, Vec<Tries>)>,
     /// Of the libraries, when it was started.
     generation: u64,
 }
@@ -135,16 +142,22 @@ impl FunctionInterpreter {
             let mut host = LoadHost::again(server);
             let compiled = self.machine.load_library(&library.code, &mut host);
             let compiled = compiled.map_err(|why| Error::quoting(&[&why]))?;
-            self.compiled.insert(library.number, compiled);
+            self.keep(library.number, compiled);
         }
         Ok(())
     }
 
+    fn keep(&mut self, number: u64, library: script::Library) {
+        let tries = library.functions().iter().map(|_| Tries::default()).collect();
+        self.compiled.insert(number, (library, tries));
+    }
+
     /// A function of a library that is compiled.
-    pub(crate) fn registered(&self, library: &Library, index: usize) -> Result<&Registered, Error> {
-        let functions = self.compiled.get(&library.number).map_or(&[][..], script::Library::functions);
+    pub(crate) fn registered(&self, library: &Library, index: usize) -> Result<(&Registered, &Tries), Error> {
+        let (compiled, tries) = self.compiled.get(&library.number).ok_or_else(error::no_function)?;
         let is_it = |function: &&Registered| function.name() == library.functions[index].name;
-        functions.get(index).filter(is_it).ok_or_else(error::no_function)
+        let function = compiled.functions().get(index).filter(is_it);
+        function.zip(tries.get(index)).ok_or_else(error::no_function)
     }
 
     /// Runs a library's code, and keeps the functions that it has registered.
@@ -162,8 +175,9 @@ impl FunctionInterpreter {
             name: compiled.name().to_vec(),
             code: code.into(),
             functions: functions.collect(),
+            is_quick_and_stateless: compiled.is_stateless() && host.used() < QUICK,
         };
-        self.compiled.insert(library.number, compiled);
+        self.keep(library.number, compiled);
         Ok(Arc::new(library))
     }
 

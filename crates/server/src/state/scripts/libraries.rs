@@ -7,7 +7,8 @@
 //! the interpreter of functions  <--- it has not compiled this library? from its code ---/
 //! ```
 //!
-//! What the variables of libraries hold is in that interpreter alone (`core/functions`). A library has a
+//! What the variables of libraries hold is in that interpreter alone (`core/functions`); libraries that hold
+//! nothing there are in those of workers too. A library has a
 //! number that no other has had, by which the interpreter knows whether it has compiled this one or one
 //! that was there before under the same name.
 //!
@@ -29,6 +30,9 @@ pub(crate) struct Library {
     pub(crate) code: Arc<[u8]>,
     /// In the order in which it has registered them.
     pub(crate) functions: Vec<Function>,
+    /// Its code takes no time to load, and its functions keep nothing from call to call: any interpreter may
+    /// have a copy of it.
+    pub(crate) is_quick_and_stateless: bool,
 }
 
 /// A function of a library.
@@ -220,7 +224,8 @@ mod tests {
         let function =
             |name: &&str| Function { name: name.to_string(), description: None, flags: Flags::default() };
         let functions = functions.iter().map(function).collect();
-        Arc::new(Library { number, name: name.into(), code: Arc::from(name.as_bytes()), functions })
+        let (name, code) = (name.into(), Arc::from(name.as_bytes()));
+        Arc::new(Library { number, name, code, functions, is_quick_and_stateless: false })
     }
 
     fn owner(catalog: &Catalog, function: &str) -> Option<u64> {

@@ -78,12 +78,12 @@ pub(in super::super) const MEMORY: &[Metric] = &[
     gauge("number_of_libraries", "Libraries of functions that are loaded.", |r| {
         (r.server.scripts.libraries.now().size().0 as u64).into()
     }),
-    gauge("used_memory_vm_functions", "Memory of the interpreter that runs functions.", |r| {
-        r.server.scripts.libraries.interpreter_bytes().into()
+    gauge("used_memory_vm_functions", "Memory of the interpreters that run functions.", |r| {
+        r.server.functions_bytes().into()
     })
     .unit(Unit::Bytes),
     gauge("used_memory_vm_total", "What all interpreters take.", |r| {
-        (r.server.interpreter_bytes() + r.server.scripts.libraries.interpreter_bytes()).into()
+        (r.server.interpreter_bytes() + r.server.functions_bytes()).into()
     })
     .human(),
     gauge("used_memory_functions", "What the libraries of functions take: their texts and names.", |r| {

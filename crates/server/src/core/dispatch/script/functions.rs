@@ -1,7 +1,9 @@
-//! Functions: FCALL, and what changes libraries. All of it runs on the thread of scripts, alone, in the one
-//! interpreter of `core/functions`; a function runs as a script does from there on.
+//! Functions: FCALL, and what changes libraries. It runs on the thread of scripts, alone, in the interpreter
+//! of functions there (`core/functions`); a function runs as a script does from there on. A library that keeps
+//! nothing from call to call is as good in any other interpreter, so its functions are attempted by workers
+//! like scripts.
 use super::host::Reach;
-use super::{Executor, FIRST_KEY, count_keys};
+use super::{Code, Executor, FIRST_KEY, Program, count_keys};
 use crate::core::call::{Access, Change, Functions, ServerRun};
 use crate::core::error;
 use crate::core::functions::{FunctionInterpreter, Limit};
@@ -11,6 +13,7 @@ use crate::state::scripts::Kind;
 use command::{Done, Flags};
 use resp::{Args, Reply};
 use script::Flags as Promised;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl<'s> Executor<'s> {
     /// A command that calls a function, or changes libraries.
@@ -23,15 +26,18 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         if !self.runs_scripts {
-            self.lend_for_scripts(session);
-            return Ok(());
+            let attempted = match what {
+                Functions::Call(access) => self.attempt_function(session, (row, access), (args, reply)),
+                Functions::Change(_) => None,
+            };
+            return attempted.unwrap_or_else(|| {
+                self.lend_for_scripts(session);
+                Ok(())
+            });
         }
         let libraries = &self.server.scripts.libraries;
         let (done, interpreter) = self.alone(|this| {
-            let mut interpreter = match this.functions.take() {
-                Some(interpreter) if !interpreter.is_stale(libraries) => interpreter,
-                _ => Box::new(FunctionInterpreter::new(libraries)),
-            };
+            let mut interpreter = this.take_functions();
             let done = match what {
                 Functions::Call(access) => {
                     this.call_function(&mut interpreter, session, (row, access), (args, reply))
@@ -51,6 +57,50 @@ impl<'s> Executor<'s> {
         }
         self.functions = interpreter;
         done
+    }
+
+    /// Calls a function as a worker runs a script. None where it is to be called on the thread of scripts,
+    /// which also says what is wrong with a request.
+    fn attempt_function(
+        &mut self,
+        session: &mut Session,
+        call: (&'s Row, Access),
+        (args, reply): (Args<'_>, &mut Reply),
+    ) -> Option<Done> {
+        let (server, keys) = (self.server, count_keys(&args).ok()?);
+        let (library, index) = server.scripts.libraries.now().function(args.at(1))?;
+        if !library.is_quick_and_stateless || !self.may_attempt(&args) {
+            return None;
+        }
+        let mut interpreter = self.take_functions();
+        let done = interpreter.compile_again(server, &library).ok().and_then(|()| {
+            let (machine, (function, tries)) =
+                (&interpreter.machine, interpreter.registered(&library, index).ok()?);
+            let program = Program { machine, code: Code::Function(function), tries };
+            let is_worth_it = tries.is_worth_an_attempt();
+            is_worth_it.then(|| self.run_program(&program, session, call, (args, keys), reply))
+        });
+        interpreter.tidy(&server.scripts.libraries);
+        self.counters.functions_bytes.store(interpreter.machine.used_bytes() as u64, Relaxed);
+        self.functions = Some(interpreter);
+        done
+    }
+
+    /// Ends the interpreter of functions of a worker if all that it holds has gone.
+    pub(crate) fn forget_libraries(&mut self) {
+        let libraries = &self.server.scripts.libraries;
+        if self.functions.as_ref().is_some_and(|interpreter| interpreter.is_stale(libraries)) {
+            self.functions = None;
+            self.counters.functions_bytes.store(0, Relaxed);
+        }
+    }
+
+    fn take_functions(&mut self) -> Box<FunctionInterpreter> {
+        let libraries = &self.server.scripts.libraries;
+        match self.functions.take() {
+            Some(interpreter) if !interpreter.is_stale(libraries) => interpreter,
+            _ => Box::new(FunctionInterpreter::new(libraries)),
+        }
     }
 
     /// The flags of a request: of FCALL they are those that its function has promised, so it is held back and
@@ -96,7 +146,7 @@ impl<'s> Executor<'s> {
         let name = function.name.clone().into_bytes();
         let start = self.may_start(function.flags, access, (Kind::Function, name))?;
         interpreter.compile_again(self.server, &library)?;
-        let registered = interpreter.registered(&library, index)?;
+        let (registered, _) = interpreter.registered(&library, index)?;
         let words = args.iter_from(FIRST_KEY);
         let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
         let call = (row, &args, start, Reach::Everything);
@@ -128,11 +178,7 @@ impl<'s> Executor<'s> {
     /// What an append-only file holds of them.
     pub(in super::super) fn replay_functions(&mut self, what: Functions, args: &Args<'_>, reply: &mut Reply) {
         let Functions::Change(what) = what else { return };
-        let libraries = &self.server.scripts.libraries;
-        let interpreter = match self.functions.take() {
-            Some(interpreter) if !interpreter.is_stale(libraries) => interpreter,
-            _ => Box::new(FunctionInterpreter::new(libraries)),
-        };
+        let interpreter = self.take_functions();
         let interpreter = self.functions.insert(interpreter);
         if let Err(why) = interpreter.change(self.server, (what, args), Limit::Nothing, reply) {
             let (name, why) = (args.at(1).escape_ascii(), String::from_utf8_lossy(why.text()).into_owned());

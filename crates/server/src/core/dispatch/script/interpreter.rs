@@ -4,19 +4,17 @@
 //! The texts are shared (`state/scripts/cache.rs`), so a script that one thread has met is known to all, and
 //! compiled by each that runs it. SCRIPT FLUSH ends all interpreters: each when it is used next.
 use crate::core::error;
+use crate::core::tries::Tries;
 use crate::state::scripts::{Cache, Origin, Sha, TextState};
 use command::Error;
 use script::{Compiled, Kind, Machine, Settings};
 use sha1::{Digest as _, Sha1};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// So many compiled scripts may be there whose texts have gone, before these are looked for.
 const FORGOTTEN_MAX: usize = 64;
-/// A script that is given up again and again is attempted every 2^10 calls.
-const FAILURES_MAX: u32 = 10;
 
 /// See the file's opener.
 pub(crate) struct Interpreter {
@@ -29,37 +27,8 @@ pub(crate) struct Interpreter {
 /// A script that was compiled.
 pub(super) struct Known {
     pub(super) compiled: Compiled,
+    pub(super) tries: Tries,
     text: Arc<TextState>,
-    /// How often in a row a worker has given it up, and how many of its next calls are not attempted.
-    failures: Cell<u32>,
-    skips: Cell<u32>,
-    /// It has touched nothing but the shards of its declared keys so far.
-    keeps_to_its_keys: Cell<bool>,
-}
-
-impl Known {
-    /// Whether a worker should try to run it. One that was given up is not tried for a while, the longer the
-    /// more often that has happened.
-    pub(super) fn is_worth_an_attempt(&self) -> bool {
-        self.skips.replace(self.skips.get().saturating_sub(1)) == 0
-    }
-
-    /// Whether it has touched nothing but what it has declared, whenever this thread has run it.
-    pub(super) fn keeps_to_its_keys(&self) -> bool {
-        self.keeps_to_its_keys.get()
-    }
-
-    /// It has reached for something else, or was only made to seem so (`is_restless`).
-    pub(super) fn note_reach(&self, is_restless: bool) {
-        self.keeps_to_its_keys.set(self.keeps_to_its_keys.get() && is_restless);
-    }
-
-    /// A worker has tried to run it.
-    pub(super) fn note_attempt(&self, has_worked: bool) {
-        let failures = if has_worked { 0 } else { (self.failures.get() + 1).min(FAILURES_MAX) };
-        self.failures.set(failures);
-        self.skips.set(if has_worked { 0 } else { 1 << failures });
-    }
 }
 
 impl Interpreter {
@@ -111,13 +80,7 @@ impl Interpreter {
     }
 
     fn keep(&mut self, sha: Sha, compiled: Compiled, text: Arc<TextState>) -> Rc<Known> {
-        let known = Rc::new(Known {
-            compiled,
-            text,
-            failures: Cell::new(0),
-            skips: Cell::new(0),
-            keeps_to_its_keys: Cell::new(true),
-        });
+        let known = Rc::new(Known { compiled, tries: Tries::default(), text });
         self.compiled.insert(sha, Rc::clone(&known));
         known
     }

@@ -36,15 +36,16 @@ use crate::core::memory_limit::Room;
 use crate::core::modes::Modes;
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session};
+use crate::core::tries::Tries;
 use crate::core::waiters::Ready;
 use crate::state::persistence::{NOTHING, UNSAVED, UNWRITTEN};
 use crate::state::scripts::{Kind, Origin};
 use attempt::QueueAttempt;
 use command::{Done, Error, Flags};
 use host::{End, Reach, ScriptHost, Start};
-use interpreter::{Interpreter, Known};
+use interpreter::Interpreter;
 use resp::{Args, Reply};
-use script::{Flags as ScriptFlags, Machine, Outcome};
+use script::{Compiled, Flags as ScriptFlags, Machine, Outcome, Registered};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Held;
@@ -160,44 +161,46 @@ impl<'s> Executor<'s> {
             true => interpreter.find(cache, args.at(1))?,
             false => interpreter.load(cache, args.at(1), Origin::Eval)?,
         };
-        if !self.runs_scripts && !known.is_worth_an_attempt() {
+        if !self.runs_scripts && !known.tries.is_worth_an_attempt() {
             self.give_script_up(session);
             return Ok(());
         }
-        self.run_script((&interpreter.machine, &known), session, (row, access), (args, keys), reply)
+        let (machine, code) = (&interpreter.machine, Code::Script(&known.compiled));
+        let program = Program { machine, code, tries: &known.tries };
+        self.run_program(&program, session, (row, access), (args, keys), reply)
     }
 
-    fn run_script(
+    fn run_program(
         &mut self,
-        script: (&Machine, &Known),
+        program: &Program<'_>,
         session: &mut Session,
         (row, access): (&'s Row, Access),
         (args, keys): (Args<'_>, usize),
         reply: &mut Reply,
     ) -> Done {
-        let known = script.1;
+        let tries = program.tries;
         if self.runs_scripts {
             let call = (row, access, Reach::Everything);
             return self
-                .alone(|this| this.start_script(script, session, call, (args, keys), reply))?
+                .alone(|this| this.start_program(program, session, call, (args, keys), reply))?
                 .map(drop);
         }
         let reply_start = reply.out.len();
         let mut end = End::Undeclared;
-        if known.keeps_to_its_keys() && !self.is_alone {
+        if tries.keeps_to_its_keys() && !self.is_alone {
             let call = (row, access, Reach::Keys);
-            end = self.start_script(script, session, call, (args, keys), reply)?;
+            end = self.start_program(program, session, call, (args, keys), reply)?;
         }
         if end == End::Undeclared {
             if !self.is_alone {
-                known.note_reach(self.server.restless.is_on());
+                tries.note_reach(self.server.restless.is_on());
             }
             reply.cut(reply_start);
             let call = (row, access, Reach::Everything);
-            end =
-                self.alone_for_script(|this| this.start_script(script, session, call, (args, keys), reply))??;
+            end = self
+                .alone_for_script(|this| this.start_program(program, session, call, (args, keys), reply))??;
         }
-        known.note_attempt(!end.is_undone());
+        tries.note_attempt(!end.is_undone());
         if end.is_undone() {
             reply.cut(reply_start);
             self.give_script_up(session);
@@ -206,15 +209,15 @@ impl<'s> Executor<'s> {
     }
 
     /// Runs a script with this reach, if it may run. A worker may have to take it back.
-    fn start_script(
+    fn start_program(
         &mut self,
-        (machine, known): (&Machine, &Known),
+        program: &Program<'_>,
         session: &mut Session,
         (row, access, reach): (&'s Row, Access, Reach),
         (args, keys): (Args<'_>, usize),
         reply: &mut Reply,
     ) -> Result<End, Error> {
-        let start = self.may_start(known.compiled.flags(), access, (Kind::Script, Vec::new()))?;
+        let start = self.may_start(program.code.flags(), access, program.code.name())?;
         self.show(session, row, &args);
         let words = args.iter_from(FIRST_KEY);
         let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
@@ -228,8 +231,9 @@ impl<'s> Executor<'s> {
             self.begin_attempt(&held);
         }
         let call = (row, &args, start, reach);
-        Ok(self.as_script(session, call, held, reply, |host, reply| {
-            machine.run(&known.compiled, keys, argv, host, reply)
+        Ok(self.as_script(session, call, held, reply, |host, reply| match program.code {
+            Code::Script(script) => program.machine.run(script, keys, argv, host, reply),
+            Code::Function(function) => program.machine.run_function(function, keys, argv, host, reply),
         }))
     }
 
@@ -358,6 +362,36 @@ impl<'s> Executor<'s> {
         }
         if waiters.is_ready() && !self.serves_later {
             self.serve_ready();
+        }
+    }
+}
+
+/// What is run, and how that has gone before.
+struct Program<'p> {
+    machine: &'p Machine,
+    code: Code<'p>,
+    tries: &'p Tries,
+}
+
+#[derive(Clone, Copy)]
+enum Code<'p> {
+    Script(&'p Compiled),
+    Function(&'p Registered),
+}
+
+impl Code<'_> {
+    fn flags(self) -> ScriptFlags {
+        match self {
+            Code::Script(script) => script.flags(),
+            Code::Function(function) => function.flags(),
+        }
+    }
+
+    /// What it is, and its name if it has one.
+    fn name(self) -> (Kind, Vec<u8>) {
+        match self {
+            Code::Script(_) => (Kind::Script, Vec::new()),
+            Code::Function(function) => (Kind::Function, function.name().into()),
         }
     }
 }
