@@ -27,28 +27,29 @@ pub struct Effects {
     words: Words,
 }
 
-/// How the removal of keys reads, by the `lazyfree-lazy-` settings.
+/// How the removal of keys reads, by the `lazyfree-lazy-` settings: a bit for each that is on, because every
+/// write takes a copy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Words {
-    pub expires_lazily: bool,
-    pub evicts_lazily: bool,
-    /// Of what commands remove beside DEL and UNLINK.
-    pub deletes_lazily: bool,
-}
+pub struct Words(pub u8);
 
 impl Words {
+    pub const EXPIRES_LAZILY: u8 = 1;
+    pub const EVICTS_LAZILY: u8 = 2;
+    /// Of what commands remove beside DEL and UNLINK.
+    pub const DELETES_LAZILY: u8 = 4;
+
     /// The removal of a key that has expired.
     pub fn expired(self) -> &'static [u8] {
-        removal(self.expires_lazily)
+        removal(self.0 & Words::EXPIRES_LAZILY != 0)
     }
 
     /// The removal of a key that is evicted.
     pub fn evicted(self) -> &'static [u8] {
-        removal(self.evicts_lazily)
+        removal(self.0 & Words::EVICTS_LAZILY != 0)
     }
 
     fn deleted(self) -> &'static [u8] {
-        removal(self.deletes_lazily)
+        removal(self.0 & Words::DELETES_LAZILY != 0)
     }
 }
 
@@ -58,6 +59,7 @@ fn removal(is_lazy: bool) -> &'static [u8] {
 
 impl Effects {
     /// A command on this database begins.
+    #[inline]
     pub fn begin(&mut self, db: u16, words: Words) {
         (self.db, self.words, self.is_said) = (db, words, false);
     }

@@ -1,7 +1,7 @@
 //! What servers write of what their clients change: the journal of one in this process, the append-only file
 //! of a real one. Both as commands, each with the database that it is for.
 use crate::redis_server::RedisServer;
-use disk::journal::{Reader, Record, Stream};
+use disk::journal::{Reader, Run, Stream};
 use server::Running;
 use std::fs;
 use std::io;
@@ -23,12 +23,14 @@ struct Taken {
 struct TapReader(Arc<Mutex<Taken>>);
 
 impl Reader for TapReader {
-    fn take(&mut self, record: &Record<'_>) {
+    fn take(&mut self, runs: &[Run<'_>]) {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Taken { stream, bytes, next } = &mut *taken;
-        assert!(next.is_none_or(|next| next == record.number), "numbers have no gaps");
-        *next = Some(record.number + 1);
-        stream.write(record, bytes);
+        for run in runs {
+            assert!(next.is_none_or(|next| next == run.first), "numbers have no gaps");
+            *next = Some(run.end);
+            stream.write(run, bytes);
+        }
     }
 
     fn pause(&mut self) -> Option<std::time::Duration> {

@@ -13,12 +13,12 @@
 //! Where that would be too much, the caller is told that a part of the file may be missing
 //! ([`Increment::is_doubtful`]): it has to be written anew from the data.
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 
 /// What is written to: a file, or in tests a disk that fails.
 pub trait Medium: Send {
-    /// Writes at the end; returns how many of the bytes it took.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Writes these pieces at the end, one behind the other; returns how many of their bytes it took.
+    fn append(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Returns when all that was written is on the disk.
     fn sync(&mut self) -> io::Result<()>;
     /// Makes the file so long, which is not longer than it is.
@@ -27,8 +27,8 @@ pub trait Medium: Send {
 
 /// A file that is open for appending.
 impl Medium for File {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write(bytes)
+    fn append(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.write_vectored(pieces)
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -67,6 +67,10 @@ pub struct Increment<M> {
 
 /// The size of the system's larger units of a file in memory.
 const BLOCK_BYTES: u64 = 64 << 10;
+/// The most that is written at a time: the system takes many times as long for each byte of two megabytes.
+const WRITE_BYTES_MAX: usize = 512 << 10;
+/// And in so many pieces.
+const WRITE_PIECES_MAX: usize = 64;
 /// Room for so much is kept.
 const ROOM_BYTES_KEPT: usize = 4 << 20;
 
@@ -132,37 +136,68 @@ impl<M: Medium> Increment<M> {
         if end > self.written { self.write_to(end) } else { Ok(()) }
     }
 
+    /// Gathers these pieces behind what is gathered, and writes all whole blocks, as
+    /// [`Increment::write_blocks`] does. What is written at once is not copied before, unless it is kept or
+    /// consists of small pieces. After an error all is gathered.
+    pub fn write_behind(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
+        let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let rest = ((self.len + (self.gathered_bytes() + bytes) as u64) % BLOCK_BYTES) as usize;
+        let are_small = bytes < pieces.len() * (WRITE_BYTES_MAX / WRITE_PIECES_MAX);
+        let is_copied = self.keep != Keep::Nothing || bytes <= rest || are_small;
+        let done = if is_copied { Ok(()) } else { self.write_through(pieces, bytes - rest) };
+        // What the file does not have.
+        let mut passed = if is_copied || done.is_err() { 0 } else { bytes - rest };
+        for piece in pieces {
+            let skipped = passed.min(piece.len());
+            self.bytes.extend_from_slice(&piece[skipped..]);
+            passed -= skipped;
+        }
+        if is_copied { self.write_blocks() } else { done }
+    }
+
+    /// Writes all that is gathered, and so many bytes of these pieces. After an error none of that counts as
+    /// written.
+    fn write_through(&mut self, pieces: &[&[u8]], count: usize) -> io::Result<()> {
+        self.cut_tail()?;
+        let all = [&[&self.bytes[self.written..]], pieces].concat();
+        let total = self.bytes.len() - self.written + count;
+        if let Err(error) = append_all(&mut self.medium, &all, total) {
+            self.has_tail = self.medium.cut(self.len).is_err();
+            return Err(error);
+        }
+        self.is_unsynced = true;
+        self.len += total as u64;
+        self.written = self.bytes.len();
+        self.forget_written();
+        Ok(())
+    }
+
     /// Writes all that is gathered. After an error it is still gathered, but for what was written before.
     pub fn write(&mut self) -> io::Result<()> {
         self.write_to(self.bytes.len())
     }
 
     fn write_to(&mut self, end: usize) -> io::Result<()> {
-        if self.has_tail {
-            self.medium.cut(self.len)?;
-            self.has_tail = false;
-        }
-        let mut at = self.written;
-        let done = loop {
-            if at == end {
-                break Ok(());
-            }
-            match self.medium.append(&self.bytes[at..end]) {
-                Ok(0) => break Err(ErrorKind::WriteZero.into()),
-                Ok(count) => at += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => break Err(error),
-            }
-        };
-        if let Err(error) = done {
+        self.cut_tail()?;
+        let bytes = &self.bytes[self.written..end];
+        if let Err(error) = append_all(&mut self.medium, &[bytes], bytes.len()) {
             // Whoever reads the file meanwhile is to see whole commands, if that is possible.
             self.has_tail = self.medium.cut(self.len).is_err();
             return Err(error);
         }
-        self.is_unsynced |= at > self.written;
-        self.len += (at - self.written) as u64;
-        self.written = at;
+        self.is_unsynced |= end > self.written;
+        self.len += (end - self.written) as u64;
+        self.written = end;
         self.forget_written();
+        Ok(())
+    }
+
+    /// Cuts off what a write that failed has left.
+    fn cut_tail(&mut self) -> io::Result<()> {
+        if self.has_tail {
+            self.medium.cut(self.len)?;
+            self.has_tail = false;
+        }
         Ok(())
     }
 
@@ -201,6 +236,37 @@ impl<M: Medium> Increment<M> {
     }
 }
 
+/// Writes so many bytes of these pieces, which have at least as many.
+fn append_all(medium: &mut impl Medium, mut pieces: &[&[u8]], mut left: usize) -> io::Result<()> {
+    // How much of the first piece is written.
+    let mut skipped = 0;
+    while left > 0 {
+        let (mut slices, mut room) = ([IoSlice::new(&[]); WRITE_PIECES_MAX], left.min(WRITE_BYTES_MAX));
+        let mut from = skipped;
+        for (slice, piece) in slices.iter_mut().zip(pieces) {
+            let len = room.min(piece.len() - from);
+            *slice = IoSlice::new(&piece[from..from + len]);
+            (room, from) = (room - len, 0);
+        }
+        let count = slices.len().min(pieces.len());
+        let mut taken = match medium.append(&slices[..count]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(taken) => taken,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        left -= taken;
+        while let [first, behind @ ..] = pieces
+            && taken >= first.len() - skipped
+        {
+            taken -= first.len() - skipped;
+            (pieces, skipped) = (behind, 0);
+        }
+        skipped += taken;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,7 +298,8 @@ mod tests {
     }
 
     impl Medium for Disk {
-        fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        fn append(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+            let bytes = &pieces.iter().flat_map(|piece| piece.iter().copied()).collect::<Vec<u8>>()[..];
             let mut state = self.0.lock().unwrap();
             if state.fails() {
                 // It may take some of it all the same.
@@ -327,6 +394,45 @@ mod tests {
             increment.write().unwrap();
             increment.sync().unwrap();
             assert!(disk.0.lock().unwrap().seen == all && increment.gathered_bytes() == 0);
+        }
+    }
+
+    #[test]
+    fn what_is_written_from_where_it_lies_is_all_there_in_its_order_whatever_the_disk_does() {
+        let piece_bytes_max = 3 * BLOCK_BYTES;
+        for seed in 0..60 {
+            let (mut random, mut counts) = (Random::new(seed), Random::new(seed + 1000));
+            let state = State { seen: Vec::new(), safe: Vec::new(), random: Random::new(seed), fails_of: 4 };
+            let disk = Disk(Arc::new(Mutex::new(state)));
+            let keep = if seed % 3 == 0 { Keep::UntilSynced } else { Keep::Nothing };
+            let mut increment = Increment::new(disk.clone(), 0, keep);
+            let mut all: Vec<u8> = Vec::new();
+            for _ in 0..12 {
+                let mut more = |len_max: u64| {
+                    let len = random.below(len_max) as usize;
+                    let bytes: Vec<u8> = (all.len()..all.len() + len).map(|at| (at % 251) as u8).collect();
+                    all.extend_from_slice(&bytes);
+                    bytes
+                };
+                increment.gather().extend_from_slice(&more(1000));
+                // Of many small pieces, or few large ones, or one that is empty.
+                let count = [1, 3, 70][counts.below(3) as usize];
+                let pieces: Vec<Vec<u8>> = (0..count).map(|_| more(piece_bytes_max / count)).collect();
+                let done = increment.write_behind(&pieces.iter().map(Vec::as_slice).collect::<Vec<_>>());
+                assert_eq!(increment.len() + increment.gathered_bytes() as u64, all.len() as u64);
+                if done.is_ok() {
+                    assert!((increment.gathered_bytes() as u64) < BLOCK_BYTES, "whole blocks are written");
+                }
+                // What was seen of a write that failed may be there still.
+                let seen = disk.0.lock().unwrap().seen.clone();
+                let len = increment.len() as usize;
+                assert!(seen[..len] == all[..len] && (done.is_err() || seen.len() == len), "seed {seed}");
+            }
+            disk.0.lock().unwrap().fails_of = 0;
+            increment.write().unwrap();
+            increment.sync().unwrap();
+            assert!(disk.0.lock().unwrap().seen == all, "seed {seed}: nothing is missing, torn or doubled");
+            assert!(!increment.is_doubtful());
         }
     }
 

@@ -23,7 +23,7 @@ pub mod ring;
 pub mod stream;
 
 pub use merge::Merge;
-pub use record::{Audience, Frame, Group, Record};
+pub use record::{Audience, Draft, Frame, Group, Records, Run};
 pub use ring::{NotHeld, Ring};
 pub use stream::Stream;
 
@@ -32,8 +32,8 @@ use std::time::Duration;
 /// Whoever reads the journal. It is called by the one thread that puts records in order, so it may wait for a
 /// disk, but not for a worker.
 pub trait Reader: Send {
-    /// The next record. Numbers have no gaps.
-    fn take(&mut self, record: &Record<'_>);
+    /// The next records, at least one. Numbers have no gaps.
+    fn take(&mut self, runs: &[Run<'_>]);
 
     /// There is nothing more for now. Returns after how long it wants to be called again, even if nothing
     /// comes.

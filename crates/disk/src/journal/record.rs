@@ -1,16 +1,22 @@
 //! Records of the journal as bytes in memory. They are never written anywhere as they are.
 //!
 //! ```text
-//! buffer   record record ...
-//! record   number: u64 | length of its frames: u64 | frame frame ...       all little-endian
-//! frame    length of its words: u64 | database: u16 | audience: u8 | 0 | words
+//! Records  runs:  [ first: u64, end: u64, start, shape ] ...
+//!          bytes: all that the runs are made of, one behind the other
+//! run      of one database: the words of its records, whose numbers are first, first + 1, ... end - 1
+//!          of any shape: the frames of one record
+//! frame    length of its words: u64 | database: u16 | audience: u8 | 0 | words      all little-endian
 //! words    *3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n
 //! ```
 //!
 //! A record is what one number stands for: the effects of one command, or of one transaction, in their order.
-//! Each effect is a frame, because effects of one record may be of several databases, and not all of them
-//! concern every reader. On the path of every write while somebody reads: appending a frame copies its words
-//! once.
+//! Nearly all have one effect that concerns everybody. Of those that a worker writes in a row, while no other
+//! worker takes a number in between, only the words are kept: they are what a file holds, so whoever puts
+//! records in order and writes them looks at a run, not at each record.
+//!
+//! Each effect of any other record is a frame, because effects of one record may be of several databases, and
+//! not all of them concern every reader. On the path of every write while somebody reads: appending a record
+//! copies its words once.
 use base::text::I64Text;
 
 /// Whom an effect concerns.
@@ -22,7 +28,6 @@ pub enum Audience {
     Replicas,
 }
 
-const RECORD_HEADER_BYTES: usize = 16;
 const FRAME_HEADER_BYTES: usize = 12;
 /// A buffer that has grown beyond this is freed when it has been used.
 const KEPT_BYTES_MAX: usize = 64 << 10;
@@ -73,22 +78,6 @@ impl Group {
         self.frames[self.open..self.open + 8].copy_from_slice(&len.to_le_bytes());
     }
 
-    /// Writes a record of one effect at the end of `buffer`: `words` are the command as an array of bulk
-    /// strings. The same as [`Group::begin`] to [`Group::finish`], with one copy.
-    #[inline]
-    pub fn write_one(number: u64, db: u16, words: &[u8], buffer: &mut Vec<u8>) {
-        let mut header = [0; RECORD_HEADER_BYTES + FRAME_HEADER_BYTES];
-        let len = words.len() as u64;
-        header[0..8].copy_from_slice(&number.to_le_bytes());
-        header[8..16].copy_from_slice(&(len + FRAME_HEADER_BYTES as u64).to_le_bytes());
-        header[16..24].copy_from_slice(&len.to_le_bytes());
-        header[24..26].copy_from_slice(&db.to_le_bytes());
-        header[26] = Audience::Everybody as u8;
-        buffer.reserve(header.len() + words.len());
-        buffer.extend_from_slice(&header);
-        buffer.extend_from_slice(words);
-    }
-
     /// Appends an effect.
     pub fn add<'w>(&mut self, db: u16, audience: Audience, words: impl ExactSizeIterator<Item = &'w [u8]>) {
         self.begin(db, audience, words.len());
@@ -115,12 +104,10 @@ impl Group {
         self.frames.truncate(mark);
     }
 
-    /// Writes the effects as the record of this number at the end of `buffer`, and begins anew.
+    /// Adds the effects to `records`, as the record of this number, and begins anew.
     #[inline]
-    pub fn finish(&mut self, number: u64, buffer: &mut Vec<u8>) {
-        buffer.extend_from_slice(&number.to_le_bytes());
-        buffer.extend_from_slice(&(self.frames.len() as u64).to_le_bytes());
-        buffer.extend_from_slice(&self.frames);
+    pub fn finish(&mut self, number: u64, records: &mut Records) {
+        records.add_frames(number, &self.frames);
         self.frames.clear();
         if self.frames.capacity() > KEPT_BYTES_MAX {
             self.frames = Vec::new();
@@ -135,11 +122,148 @@ impl Group {
     }
 }
 
-/// A record in a buffer.
+/// Records of one worker, in ascending order of their numbers.
+#[derive(Debug, Default)]
+pub struct Records {
+    runs: Vec<Head>,
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+/// Words among [`Records`] that are not a record yet: where they begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft(usize);
+
+/// What [`Records`] know of a run. It ends where the next begins.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    first: u64,
+    /// Behind the number of its last record.
+    end: u64,
+    /// Where it begins among the bytes.
+    start: usize,
+    shape: Shape,
+}
+
+/// What the bytes of a run are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'b> {
-    pub number: u64,
-    frames: &'b [u8],
+enum Shape {
+    /// The words of records of one effect each, which is for everybody, in this database.
+    Words(u16),
+    /// The frames of one record.
+    Frames,
+}
+
+/// What a run takes in memory beside its bytes.
+const HEAD_BYTES: usize = size_of::<Head>();
+
+impl Records {
+    /// Adds a record of one effect for everybody; `words` are the command as an array of bulk strings. The
+    /// same as [`Group::begin`] to [`Group::finish`], with one copy.
+    #[inline]
+    pub fn add_words(&mut self, number: u64, db: u16, words: &[u8]) {
+        let draft = self.draft(words);
+        self.add_draft(number, db, draft);
+    }
+
+    /// Writes the words of a record that will perhaps be added: then [`Records::add_draft`] follows, else
+    /// [`Records::drop_draft`], before anything else is added.
+    #[inline]
+    pub fn draft(&mut self, words: &[u8]) -> Draft {
+        let draft = Draft(self.bytes.len());
+        self.bytes.extend_from_slice(words);
+        draft
+    }
+
+    /// The words that were written are a record of one effect for everybody.
+    #[inline]
+    pub fn add_draft(&mut self, number: u64, db: u16, draft: Draft) {
+        self.count += 1;
+        match self.runs.last_mut() {
+            Some(last) if last.end == number && last.shape == Shape::Words(db) => last.end += 1,
+            _ => self.begin(number, Shape::Words(db), draft.0),
+        }
+    }
+
+    /// The words that were written are none.
+    #[inline]
+    pub fn drop_draft(&mut self, draft: Draft) {
+        self.bytes.truncate(draft.0);
+    }
+
+    fn add_frames(&mut self, number: u64, frames: &[u8]) {
+        self.count += 1;
+        match Frame::first(frames) {
+            Some((Frame { db, audience: Audience::Everybody, words }, [])) => {
+                self.count -= 1;
+                self.add_words(number, db, words);
+            }
+            _ => {
+                self.begin(number, Shape::Frames, self.bytes.len());
+                self.bytes.extend_from_slice(frames);
+            }
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self, number: u64, shape: Shape, start: usize) {
+        self.runs.push(Head { first: number, end: number + 1, start, shape });
+    }
+
+    /// How many they are.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many bytes they take; the sum of [`Run::used_bytes`] of all.
+    #[inline]
+    pub fn used_bytes(&self) -> usize {
+        self.bytes.len() + self.runs.len() * HEAD_BYTES
+    }
+
+    /// How many bytes there is room for without an allocation.
+    #[inline]
+    pub fn room_bytes(&self) -> usize {
+        self.bytes.capacity() + self.runs.capacity() * HEAD_BYTES
+    }
+
+    /// Makes room for so many bytes.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
+    /// Forgets them, and keeps the room.
+    pub fn clear(&mut self) {
+        self.runs.clear();
+        self.bytes.clear();
+        self.count = 0;
+    }
+
+    /// Run `index`; None behind the last.
+    pub fn run(&self, index: usize) -> Option<Run<'_>> {
+        let head = self.runs.get(index)?;
+        let end = self.runs.get(index + 1).map_or(self.bytes.len(), |next| next.start);
+        let bytes = &self.bytes[head.start..end];
+        Some(Run { first: head.first, end: head.end, shape: head.shape, bytes })
+    }
+}
+
+/// Records with neighbouring numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run<'b> {
+    /// The number of its first record.
+    pub first: u64,
+    /// Behind the number of its last.
+    pub end: u64,
+    shape: Shape,
+    bytes: &'b [u8],
 }
 
 /// One effect of a record.
@@ -151,31 +275,28 @@ pub struct Frame<'b> {
     pub words: &'b [u8],
 }
 
-impl<'b> Record<'b> {
-    /// The record at the beginning of a buffer that [`Group::finish`] has written, and how many bytes it
-    /// takes there; None at the buffer's end.
+impl<'b> Run<'b> {
+    /// How many bytes it takes among [`Records`].
+    pub fn used_bytes(&self) -> usize {
+        HEAD_BYTES + self.bytes.len()
+    }
+
+    /// Its commands, one behind the other, and their database, where each has a number of its own and
+    /// concerns everybody.
     #[inline]
-    pub fn first(buffer: &'b [u8]) -> Option<(Record<'b>, usize)> {
-        let (header, rest) = buffer.split_first_chunk::<RECORD_HEADER_BYTES>()?;
-        let len = word_at(header, 8) as usize;
-        let record = Record { number: word_at(header, 0), frames: &rest[..len] };
-        Some((record, RECORD_HEADER_BYTES + len))
+    pub fn words(&self) -> Option<(u16, &'b [u8])> {
+        match self.shape {
+            Shape::Words(db) => Some((db, self.bytes)),
+            Shape::Frames => None,
+        }
     }
 
-    /// How many bytes it takes in a buffer.
-    pub fn bytes(&self) -> usize {
-        RECORD_HEADER_BYTES + self.frames.len()
-    }
-
-    /// Its effect, where there is just one.
-    #[inline]
-    pub fn only_frame(&self) -> Option<Frame<'b>> {
-        Frame::first(self.frames).and_then(|(frame, rest)| rest.is_empty().then_some(frame))
-    }
-
-    /// Its effects, in their order.
+    /// The effects of its record, in their order, where it is but one.
     pub fn frames(&self) -> impl Iterator<Item = Frame<'b>> + use<'b> {
-        let mut rest = self.frames;
+        let mut rest = match self.shape {
+            Shape::Words(_) => &[],
+            Shape::Frames => self.bytes,
+        };
         std::iter::from_fn(move || {
             let (frame, behind) = Frame::first(rest)?;
             rest = behind;
@@ -210,58 +331,85 @@ mod tests {
         text.split(' ').map(str::as_bytes).collect::<Vec<_>>().into_iter()
     }
 
+    const SET: &[u8] = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
+
+    /// What a run holds: its numbers, and its effects.
+    type Held<'b> = (u64, u64, Option<(u16, &'b [u8])>, Vec<Frame<'b>>);
+
+    fn runs(records: &Records) -> Vec<Held<'_>> {
+        let runs = (0..).map_while(|index| records.run(index));
+        runs.map(|run| (run.first, run.end, run.words(), run.frames().collect())).collect()
+    }
+
     #[test]
     fn a_record_holds_its_effects_in_their_order() {
-        let (mut group, mut buffer) = (Group::default(), Vec::new());
+        let (mut group, mut records) = (Group::default(), Records::default());
         group.add(3, Audience::Everybody, words("SET a 1"));
-        group.finish(7, &mut buffer);
+        group.finish(7, &mut records);
         let mark = group.mark();
         group.add(0, Audience::Replicas, words("PUBLISH c m"));
         let mut before = Group::default();
         before.add(1, Audience::Everybody, words("DEL x"));
         group.put_before(mark, &before);
-        group.finish(8, &mut buffer);
+        group.finish(8, &mut records);
         assert!(group.is_empty());
-        let (first, len) = Record::first(&buffer).unwrap();
-        assert_eq!(first.number, 7);
-        let frames: Vec<Frame<'_>> = first.frames().collect();
-        assert_eq!(
-            frames,
-            [Frame {
-                db: 3,
-                audience: Audience::Everybody,
-                words: b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n"
-            }]
-        );
-        let (second, rest) = Record::first(&buffer[len..]).unwrap();
-        let dbs: Vec<_> = second.frames().map(|frame| (frame.db, frame.audience)).collect();
-        assert_eq!(dbs, [(1, Audience::Everybody), (0, Audience::Replicas)]);
-        assert_eq!(Record::first(&buffer[len + rest..]), None);
+        let [first, second] = &runs(&records)[..] else { panic!("{records:?}") };
+        assert_eq!(first, &(7, 8, Some((3, SET)), vec![]));
+        let frames: Vec<_> = second.3.iter().map(|frame| (frame.db, frame.audience)).collect();
+        assert_eq!((second.0, second.1, second.2), (8, 9, None));
+        assert_eq!(frames, [(1, Audience::Everybody), (0, Audience::Replicas)]);
+        assert_eq!(records.count(), 2);
     }
 
     #[test]
-    fn a_record_of_one_effect_is_the_same_however_it_is_written() {
-        let (mut group, mut buffer, mut at_once) = (Group::default(), Vec::new(), Vec::new());
-        group.add(3, Audience::Everybody, words("SET a 1"));
-        group.finish(7, &mut buffer);
-        Group::write_one(7, 3, b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n", &mut at_once);
-        assert_eq!(at_once, buffer);
+    fn records_of_neighbouring_numbers_and_one_database_are_one_run() {
+        let mut records = Records::default();
+        for (number, db) in [(5, 0), (6, 0), (8, 0), (9, 2), (10, 2)] {
+            records.add_words(number, db, SET);
+        }
+        let mut group = Group::default();
+        group.add(2, Audience::Everybody, words("SET a 1"));
+        group.finish(11, &mut records);
+        group.add(2, Audience::Everybody, words("SET a 1"));
+        group.add(2, Audience::Everybody, words("SET b 1"));
+        group.finish(12, &mut records);
+        records.add_words(13, 2, SET);
+        let found: Vec<_> = runs(&records)
+            .iter()
+            .map(|(first, end, words, frames)| (*first, *end, words.map(|w| (w.0, w.1.len())), frames.len()))
+            .collect();
+        let len = SET.len();
         assert_eq!(
-            Record::first(&buffer).unwrap().0.only_frame(),
-            Record::first(&buffer).unwrap().0.frames().next()
+            found,
+            [
+                (5, 7, Some((0, 2 * len)), 0),
+                (8, 9, Some((0, len)), 0),
+                (9, 12, Some((2, 3 * len)), 0),
+                (12, 13, None, 2),
+                (13, 14, Some((2, len)), 0),
+            ]
         );
-        group.add(3, Audience::Everybody, words("SET a 1"));
-        group.add(3, Audience::Everybody, words("SET b 1"));
-        buffer.clear();
-        group.finish(8, &mut buffer);
-        assert_eq!(Record::first(&buffer).unwrap().0.only_frame(), None);
+        let used = (0..).map_while(|index| records.run(index)).map(|run| run.used_bytes()).sum::<usize>();
+        assert_eq!((used, records.count()), (records.used_bytes(), 8));
+        records.clear();
+        assert!(records.is_empty() && records.run(0).is_none() && records.room_bytes() >= used);
+    }
+
+    #[test]
+    fn what_is_for_replicas_alone_is_in_no_run_of_what_is_for_everybody() {
+        let (mut group, mut records) = (Group::default(), Records::default());
+        records.add_words(0, 0, SET);
+        group.add(0, Audience::Replicas, words("PUBLISH c m"));
+        group.finish(1, &mut records);
+        let found = runs(&records);
+        assert_eq!((found.len(), found[1].2, found[1].3.len()), (2, None, 1));
     }
 
     #[test]
     fn what_has_grown_large_is_given_back() {
-        let (mut group, mut buffer) = (Group::default(), Vec::new());
+        let (mut group, mut records) = (Group::default(), Records::default());
         group.add(0, Audience::Everybody, [&b"SET"[..], b"k", &vec![b'x'; 1 << 20]].into_iter());
-        group.finish(0, &mut buffer);
+        group.finish(0, &mut records);
         assert_eq!(group.frames.capacity(), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! The journal as a stream of commands, as a file holds it and a replica reads it: SELECT before an effect in
 //! another database, MULTI and EXEC around effects that belong together.
-use crate::journal::record::{Audience, Frame, Record};
+use crate::journal::record::{Audience, Frame, Run};
 
 /// Writes records as commands, for one reader.
 #[derive(Clone, Debug)]
@@ -29,37 +29,45 @@ impl Stream {
         self.db = None;
     }
 
-    /// Appends the commands of a record, perhaps none.
-    pub fn write(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
-        // Nearly all records are like this.
-        if let Some(Frame { db, audience: Audience::Everybody, words }) = record.only_frame()
-            && self.db == Some(db)
-        {
-            return out.extend_from_slice(words);
+    /// Appends the commands of these records, perhaps none.
+    pub fn write(&mut self, run: &Run<'_>, out: &mut Vec<u8>) {
+        match run.words() {
+            Some((db, words)) => {
+                self.select(db, out);
+                out.extend_from_slice(words);
+            }
+            None => self.write_frames(run, out),
         }
-        self.write_any(record, out);
     }
 
-    #[cold]
-    fn write_any(&mut self, record: &Record<'_>, out: &mut Vec<u8>) {
-        let concerns = |frame: &Frame<'_>| self.is_for_replicas || frame.audience == Audience::Everybody;
-        let is_group = record.frames().filter(concerns).nth(1).is_some();
-        let frames = record.frames().filter(concerns);
+    /// How many of the first of these runs read in the stream as their words do, one behind the other.
+    pub fn count_plain(&self, runs: &[Run<'_>]) -> usize {
+        let is_plain = |run: &&Run<'_>| run.words().is_some_and(|(db, _)| self.db == Some(db));
+        runs.iter().take_while(is_plain).count()
+    }
+
+    fn write_frames(&mut self, run: &Run<'_>, out: &mut Vec<u8>) {
+        let is_for_replicas = self.is_for_replicas;
+        let concerns = |frame: &Frame<'_>| is_for_replicas || frame.audience == Audience::Everybody;
+        let is_group = run.frames().filter(concerns).nth(1).is_some();
         if is_group {
             out.extend_from_slice(MULTI);
         }
-        let mut selected = self.db;
-        for frame in frames {
-            if selected.replace(frame.db) != Some(frame.db) {
-                let number = frame.db.to_string();
-                let select = format!("*2\r\n$6\r\nSELECT\r\n${}\r\n{number}\r\n", number.len());
-                out.extend_from_slice(select.as_bytes());
-            }
+        for frame in run.frames().filter(concerns) {
+            self.select(frame.db, out);
             out.extend_from_slice(frame.words);
         }
-        self.db = selected;
         if is_group {
             out.extend_from_slice(EXEC);
+        }
+    }
+
+    /// What follows is for this database.
+    fn select(&mut self, db: u16, out: &mut Vec<u8>) {
+        if self.db.replace(db) != Some(db) {
+            let number = db.to_string();
+            let select = format!("*2\r\n$6\r\nSELECT\r\n${}\r\n{number}\r\n", number.len());
+            out.extend_from_slice(select.as_bytes());
         }
     }
 }
@@ -67,12 +75,12 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::Group;
+    use crate::journal::{Group, Records};
 
     fn stream(stream: &mut Stream, records: &[&[(u16, Audience, &str)]]) -> String {
         let mut out = Vec::new();
         for (number, frames) in records.iter().enumerate() {
-            let (mut group, mut buffer) = (Group::default(), Vec::new());
+            let (mut group, mut buffer) = (Group::default(), Records::default());
             for (db, audience, words) in *frames {
                 group.add(
                     *db,
@@ -81,7 +89,7 @@ mod tests {
                 );
             }
             group.finish(number as u64, &mut buffer);
-            stream.write(&Record::first(&buffer).unwrap().0, &mut out);
+            stream.write(&buffer.run(0).unwrap(), &mut out);
         }
         let lines = String::from_utf8(out).unwrap();
         let words = lines.split("\r\n").filter(|line| !line.starts_with('$'));

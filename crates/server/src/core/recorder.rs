@@ -10,7 +10,7 @@
 //! On the path of every request: where nobody reads the journal, a test of one byte, and nothing else.
 use crate::state::journal::{Journal, tell_gone};
 use command::Effects;
-use disk::journal::Group;
+use disk::journal::Records;
 use resp::Args;
 use std::cell::{Cell, RefCell, RefMut};
 use std::hint::cold_path;
@@ -30,10 +30,8 @@ pub(crate) struct Recorder {
 #[derive(Default)]
 struct Notes {
     effects: Effects,
-    /// Records that are not published yet.
-    records: Vec<u8>,
-    /// How many they are.
-    count: usize,
+    /// Those that are not published yet.
+    records: Records,
     /// The worker's lane in the journal.
     lane: usize,
 }
@@ -105,7 +103,7 @@ impl Recorder {
         view: &mut View<'_>,
         args: &Args<'_>,
     ) {
-        let Notes { effects, records, count, lane } = &mut *recording.notes;
+        let Notes { effects, records, lane } = &mut *recording.notes;
         if !view.has_garbage()
             && !self.is_open.get()
             && let Some(db) = effects.alone_in()
@@ -114,8 +112,8 @@ impl Recorder {
                 return;
             }
             if let Some(request) = args.framed() {
-                let number = self.take_number(journal, (records, count, *lane));
-                return Group::write_one(number, db, request, records);
+                let number = self.take_number(journal, records, *lane);
+                return records.add_words(number, db, request);
             }
         }
         self.end_any(recording, journal, view, args);
@@ -217,25 +215,20 @@ impl Recorder {
 
     /// Numbers what was recorded, unless a transaction goes on.
     fn finish(&self, mut notes: RefMut<'_, Notes>, journal: &Journal) {
-        let Notes { effects, records, count, lane } = &mut *notes;
+        let Notes { effects, records, lane } = &mut *notes;
         if !self.is_open.get() && !effects.group.is_empty() {
-            let number = self.take_number(journal, (records, count, *lane));
+            let number = self.take_number(journal, records, *lane);
             effects.group.finish(number, records);
         }
     }
 
     /// The number of a record that is about to be written into `records`.
     #[inline]
-    fn take_number(
-        &self,
-        journal: &Journal,
-        (records, count, lane): (&mut Vec<u8>, &mut usize, usize),
-    ) -> u64 {
-        if records.capacity() == 0 {
+    fn take_number(&self, journal: &Journal, records: &mut Records, lane: usize) -> u64 {
+        if records.is_empty() {
             cold_path();
-            *records = journal.buffer(lane);
+            *records = journal.room(lane);
         }
-        *count += 1;
         let number = journal.take_number();
         self.end.set(number + 1);
         number
@@ -249,8 +242,7 @@ impl Recorder {
             let mut notes = self.notes.borrow_mut();
             let records = std::mem::take(&mut notes.records);
             if !records.is_empty() {
-                let count = std::mem::take(&mut notes.count);
-                journal.publish(notes.lane, records, count);
+                journal.publish(notes.lane, records);
             }
         }
     }

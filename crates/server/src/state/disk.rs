@@ -2,7 +2,7 @@
 //! tests can make any of these calls fail (`DEBUG DISK`), or follow all of them and know what a failure of
 //! power would leave ([`DiskWatch`]). Where nobody does, that costs a load for each call of the system.
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -221,6 +221,14 @@ impl Write for DiskFile {
         let len = self.file.write(&bytes[..len])?;
         self.disk.after(DiskAct::Write(&self.path, &bytes[..len]));
         Ok(len)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self.disk.fault.load(Relaxed) {
+            0 => self.file.write_vectored(pieces),
+            // Whoever follows what is done is shown one piece.
+            _ => self.write(&pieces.iter().flat_map(|piece| piece.iter().copied()).collect::<Vec<u8>>()),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -16,7 +16,7 @@ use crate::state::clock::Stopwatch;
 use crate::state::config::Config;
 use crate::state::gate::Alone;
 use command::{Effects, Words};
-use disk::journal::{Merge, Reader};
+use disk::journal::{Merge, Reader, Records, Run};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -33,13 +33,13 @@ const LATE: u8 = 2;
 /// in a hurry: one wake-up, and one write of a file, is for many batches.
 const PAUSE: Duration = Duration::from_millis(5);
 /// So many bytes end that pause.
-const MUCH_BYTES: usize = 256 << 10;
+const MUCH_BYTES: usize = 1 << 20;
 /// A group of records is whole when no more have come for so long, which is a quarter of the time of a sync.
 const GATHER_PAUSE_MIN: Duration = Duration::from_micros(50);
 const GATHER_PAUSE_MAX: Duration = Duration::from_millis(1);
 /// So many buffers are kept for each lane to be used again, if they are not larger than this. They are given
 /// back when nothing comes for a while.
-const SPARE_MAX: usize = 4;
+const SPARE_MAX: usize = 8;
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
 /// See the file's opener.
@@ -57,7 +57,7 @@ pub(crate) struct Journal {
     behind: AtomicU8,
     /// How often the thread has begun or ended to hand records on: odd while it does.
     turns: AtomicU64,
-    /// How removals read: a bit for each word of `command::Words`.
+    /// How removals read: `command::Words`.
     words: AtomicU8,
     delivery: Mutex<Delivery>,
     sleep: Sleep,
@@ -78,9 +78,9 @@ struct Lane(Mutex<Buffers>);
 
 #[derive(Default)]
 struct Buffers {
-    published: Vec<Vec<u8>>,
+    published: Vec<Records>,
     /// Empty ones with room.
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Records>,
 }
 
 /// Those who read, and what waits for its turn.
@@ -196,29 +196,28 @@ impl Journal {
 
     /// Removals read as these settings say.
     pub(crate) fn obey(&self, config: &Config) {
-        let bit = |is_on: bool, at: u8| u8::from(is_on) << at;
-        let words = bit(config.lazyfree_expire, 0)
-            | bit(config.lazyfree_eviction, 1)
-            | bit(config.lazyfree_server_del, 2);
+        let bit = |is_on: bool, bit: u8| if is_on { bit } else { 0 };
+        let words = bit(config.lazyfree_expire, Words::EXPIRES_LAZILY)
+            | bit(config.lazyfree_eviction, Words::EVICTS_LAZILY)
+            | bit(config.lazyfree_server_del, Words::DELETES_LAZILY);
         self.words.store(words, Relaxed);
     }
 
     /// How removals read.
+    #[inline]
     pub(crate) fn words(&self) -> Words {
-        let words = self.words.load(Relaxed);
-        let is_on = |at: u8| words >> at & 1 != 0;
-        Words { expires_lazily: is_on(0), evicts_lazily: is_on(1), deletes_lazily: is_on(2) }
+        Words(self.words.load(Relaxed))
     }
 
-    /// So many records of a worker, whose numbers are greater than those that it published before.
-    pub(crate) fn publish(&self, lane: usize, records: Vec<u8>, count: usize) {
-        self.note_waiting(records.len(), count);
+    /// Records of a worker, whose numbers are greater than those that it published before.
+    pub(crate) fn publish(&self, lane: usize, records: Records) {
+        self.note_waiting(&records);
         self.lanes[lane].lock().published.push(records);
         self.wake_if_asleep();
     }
 
-    /// A buffer for a worker's next records.
-    pub(crate) fn buffer(&self, lane: usize) -> Vec<u8> {
+    /// Room for a worker's next records.
+    pub(crate) fn room(&self, lane: usize) -> Records {
         self.lanes[lane].lock().spare.pop().unwrap_or_default()
     }
 
@@ -226,25 +225,25 @@ impl Journal {
     pub(crate) fn record_gone(&self, told: &[Told]) {
         let words = self.words();
         let mut lane = self.lanes[self.lanes.len() - 1].lock();
-        let (mut effects, mut records, mut count) = (Effects::default(), Vec::new(), 0);
+        let (mut effects, mut records) = (Effects::default(), Records::default());
         for told in told {
             tell_gone(&mut effects, told, words);
             if !effects.group.is_empty() {
                 // Under the lane's lock, so that its numbers ascend.
                 effects.group.finish(self.take_number(), &mut records);
-                count += 1;
             }
         }
         if !records.is_empty() {
-            self.note_waiting(records.len(), count);
+            self.note_waiting(&records);
             lane.published.push(records);
             drop(lane);
             self.wake_if_asleep();
         }
     }
 
-    fn note_waiting(&self, bytes: usize, records: usize) {
-        self.waiting_records.fetch_add(records, Relaxed);
+    fn note_waiting(&self, records: &Records) {
+        let bytes = records.used_bytes();
+        self.waiting_records.fetch_add(records.count(), Relaxed);
         let waiting = self.waiting_bytes.fetch_add(bytes, Relaxed) + bytes;
         if waiting >= BEHIND_BYTES {
             self.behind.fetch_or(MUCH, Relaxed);
@@ -318,23 +317,22 @@ impl Journal {
         let Delivery { merge, readers, .. } = &mut *delivery;
         let before = merge.next();
         for (index, lane) in self.lanes.iter().enumerate() {
-            let mut lane = lane.lock();
-            let published = std::mem::take(&mut lane.published);
-            for buffer in merge.take_spent(index).filter(|buffer| buffer.capacity() <= SPARE_BYTES_MAX) {
-                if lane.spare.len() < SPARE_MAX {
-                    lane.spare.push(buffer);
-                }
-            }
-            drop(lane);
+            let published = std::mem::take(&mut lane.lock().published);
             published.into_iter().for_each(|records| merge.push(index, records));
         }
         let mut bytes = 0;
-        merge.drain(&mut |record| {
-            bytes += record.bytes();
-            for reading in readers.iter_mut().filter(|reading| reading.from <= record.number) {
-                reading.reader.take(record);
+        merge.drain(&mut |runs| {
+            bytes += runs.iter().map(Run::used_bytes).sum::<usize>();
+            for reading in readers.iter_mut() {
+                let from = runs.partition_point(|run| run.first < reading.from);
+                if from < runs.len() {
+                    reading.reader.take(&runs[from..]);
+                }
             }
         });
+        for (index, lane) in self.lanes.iter().enumerate() {
+            lane.keep(merge.take_spent(index));
+        }
         let due = readers.iter_mut().filter_map(|reading| reading.reader.pause()).min();
         let records = (merge.next() - before) as usize;
         if records == 0 {
@@ -434,6 +432,15 @@ impl Journal {
 }
 
 impl Lane {
+    /// Keeps the room of records that have been read, for others.
+    fn keep(&self, spent: impl Iterator<Item = Records>) {
+        let mut spent = spent.filter(|spent| spent.room_bytes() <= SPARE_BYTES_MAX).peekable();
+        if spent.peek().is_some() {
+            let spare = &mut self.lock().spare;
+            spare.extend(spent.take(SPARE_MAX.saturating_sub(spare.len())));
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Buffers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -684,11 +684,48 @@ fn a_file_of_times_is_written_and_read() {
     assert_eq!(len(&folder.start().unwrap()), 1);
 }
 
+/// Words are written before their command has run, and from where they arrived where they are framed as the
+/// file frames them: so between those come requests that are framed otherwise, that change nothing, and that
+/// come to something else.
+#[test]
+fn however_requests_were_sent_the_file_has_what_they_came_to_in_their_order() {
+    let folder = Folder::new("framing");
+    let server = folder.start().unwrap();
+    let mut client = Client::connect(&server);
+    let (long, wide) = (format!("SET long {}", "x".repeat(1000)), format!("DEL{}", " none".repeat(12)));
+    let sent: [(&[u8], &[u8]); 14] = [
+        (&command("SET a 1"), &command("SET a 1")),
+        (b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$1\r\n2..", &command("SET b 2")),
+        (&command("SETNX a 2"), b""),
+        (b"*3\r.$3\r\nSET\r\n$1\r\nc\r\n$1\r\n3\r\n", &command("SET c 3")),
+        (b"*3\r\n$3\r\nSET\r\n$1\r\nd..$1\r\n4\r\n", &command("SET d 4")),
+        (&command("INCRBYFLOAT f 1.50"), &command("SET f 1.5 KEEPTTL")),
+        (b"SET  e  5\r\n", &command("SET e 5")),
+        (b"set 'g' \"6\"\r\n", &command("set g 6")),
+        (&command("GETDEL none"), b""),
+        (&command("LPUSH a x"), b""),
+        (&command(&long), &command(&long)),
+        (&command(&wide), b""),
+        (&command("GETDEL a"), &command("DEL a")),
+        (&command("RPUSH list 10"), &command("RPUSH list 10")),
+    ];
+    client.send(&sent.iter().flat_map(|(request, _)| request.iter().copied()).collect::<Vec<u8>>());
+    let wrong_type = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+    let replies = format!(
+        "+OK\r\n+OK\r\n:0\r\n+OK\r\n+OK\r\n$3\r\n1.5\r\n+OK\r\n+OK\r\n$-1\r\n{wrong_type}+OK\r\n:0\r\n$1\r\n1\r\n:1\r\n"
+    );
+    assert_eq!(String::from_utf8_lossy(&client.read(replies.len())), replies);
+    server.stop();
+    let recorded = sent.iter().map(|(_, recorded)| *recorded);
+    let file: Vec<u8> = [&command("SELECT 0")[..]].into_iter().chain(recorded).collect::<Vec<_>>().concat();
+    assert_eq!(String::from_utf8_lossy(&read(&folder.file(FIRST))), String::from_utf8_lossy(&file));
+}
+
 /// A reader of the journal that does nothing with it.
 struct Idle;
 
 impl disk::journal::Reader for Idle {
-    fn take(&mut self, _: &disk::journal::Record<'_>) {}
+    fn take(&mut self, _: &[disk::journal::Run<'_>]) {}
 
     fn pause(&mut self) -> Option<std::time::Duration> {
         None

@@ -14,7 +14,7 @@ use crate::state::config::{AppendSync, reason};
 use crate::state::disk::DiskFile;
 use crate::state::persistence::UNWRITTEN;
 use disk::aof::increment::{Increment, Keep};
-use disk::journal::{Reader, Record, Stream};
+use disk::journal::{Reader, Run, Stream};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -90,6 +90,48 @@ impl Writer {
         if now_s != self.told_s {
             self.told_s = now_s;
             self.current.gather().extend_from_slice(format!("#TS:{now_s}\r\n").as_bytes());
+        }
+    }
+
+    /// Takes these records, all of which belong to the present file.
+    fn gather(&mut self, runs: &[Run<'_>]) {
+        if self.append.has_times() {
+            self.tell_time();
+        }
+        self.next = runs[runs.len() - 1].end;
+        let mut rest = runs;
+        while !rest.is_empty() {
+            let (plain, others) = rest.split_at(self.stream.count_plain(rest));
+            self.gather_plain(plain);
+            rest = others;
+            if let [first, behind @ ..] = others {
+                self.stream.write(first, self.current.gather());
+                rest = behind;
+            }
+        }
+        if self.current.gathered_bytes() >= WRITE_BYTES
+            && self.failed.is_none()
+            && let Some(server) = self.server.upgrade()
+        {
+            // Where that fails, what follows notes it.
+            if self.former.is_empty() && self.current.write_blocks().is_ok() {
+                return;
+            }
+            self.flush(&server, false);
+        }
+    }
+
+    /// Takes records whose words follow each other in the file. Where they are many, they are written from
+    /// where they lie.
+    fn gather_plain(&mut self, runs: &[Run<'_>]) {
+        let words = || runs.iter().filter_map(Run::words).map(|(_, words)| words);
+        let bytes: usize = words().map(<[u8]>::len).sum();
+        let are_many = self.current.gathered_bytes() + bytes >= WRITE_BYTES;
+        if are_many && self.failed.is_none() && self.former.is_empty() {
+            // Where that fails all is gathered, and the next attempt notes it.
+            let _ = self.current.write_behind(&words().collect::<Vec<_>>());
+        } else {
+            words().for_each(|words| self.current.gather().extend_from_slice(words));
         }
     }
 
@@ -220,24 +262,17 @@ fn is_saving(server: &Server) -> bool {
 }
 
 impl Reader for Writer {
-    fn take(&mut self, record: &Record<'_>) {
-        while record.number >= self.append.cut_at() {
-            self.switch();
-        }
-        if self.append.has_times() {
-            self.tell_time();
-        }
-        self.stream.write(record, self.current.gather());
-        self.next = record.number + 1;
-        if self.current.gathered_bytes() >= WRITE_BYTES
-            && self.failed.is_none()
-            && let Some(server) = self.server.upgrade()
-        {
-            // Where that fails, what follows notes it.
-            if self.former.is_empty() && self.current.write_blocks().is_ok() {
-                return;
+    fn take(&mut self, runs: &[Run<'_>]) {
+        let mut rest = runs;
+        while let [first, ..] = rest {
+            while first.first >= self.append.cut_at() {
+                self.switch();
             }
-            self.flush(&server, false);
+            // All that is below an instant is published at it, so no run is on both sides.
+            let cut_at = self.append.cut_at();
+            let (now, later) = rest.split_at(rest.partition_point(|run| run.first < cut_at));
+            self.gather(now);
+            rest = later;
         }
     }
 
