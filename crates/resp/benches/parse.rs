@@ -45,7 +45,8 @@ fn parse(args: &[&str], rounds: usize) {
         let mut at = 0;
         spans.clear();
         let mut count = 0;
-        while parser.parse(black_box(&mut buffer), &mut at, &mut spans, &limits) == Ok(Parsed::Request) {
+        while let Ok(Parsed::Request(_)) = parser.parse(black_box(&mut buffer), &mut at, &mut spans, &limits)
+        {
             count += 1;
         }
         assert_eq!((count, at), (BATCH, buffer.len()));

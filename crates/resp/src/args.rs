@@ -1,4 +1,5 @@
 //! The arguments of one request, lent from the buffer they were parsed in. Nothing is allocated per argument.
+use crate::Framing;
 use base::text::I64Text;
 
 /// Where one argument lies in its buffer. Its fields are wider than 32 bits, because
@@ -70,12 +71,29 @@ impl<'a> Args<'a> {
 
     /// The request as it was sent, where that is just how an array of bulk strings is written: without an
     /// inline request's spaces, needless zeros in its lengths, or arguments that were decoded where they lie.
-    ///
+    /// `framing` is what the parser has found.
+    #[inline(always)]
+    pub fn framed(&self, framing: Framing) -> Option<&'a [u8]> {
+        match (framing, self.spans) {
+            (Framing::Canonical, [first, .., last]) => self.between(first, last),
+            (Framing::Canonical, [only]) => self.between(only, only),
+            _ => self.find_framed(),
+        }
+    }
+
+    /// The request from the header of its number of arguments, which has one digit, to the end of its last
+    /// line.
+    #[inline(always)]
+    fn between(&self, first: &Span, last: &Span) -> Option<&'a [u8]> {
+        let start = first.start - header_bytes(first.len) - SHORT_HEADER_BYTES;
+        Some(&self.buffer[start..last.start + last.len + 2])
+    }
+
     /// The headers of the array and of its first string are compared byte by byte. What stands before another
     /// string is either spaces, or a line's end and a header whose number a parser has read. Where that has
     /// as few bytes as can be, and its ends are right, all of it is.
-    #[inline]
-    pub fn framed(&self) -> Option<&'a [u8]> {
+    #[inline(never)]
+    fn find_framed(&self) -> Option<&'a [u8]> {
         let [first, others @ ..] = self.spans else { return None };
         let start = first.start.checked_sub(header_bytes(self.spans.len()) + header_bytes(first.len))?;
         let header = self.header_end(start, b'*', self.spans.len())?;
@@ -125,11 +143,14 @@ impl<'a> Args<'a> {
     }
 }
 
+/// `*9\r\n`
+const SHORT_HEADER_BYTES: usize = 4;
+
 /// How many bytes a header has: its sign, the digits of its number, and the end of the line.
 #[inline]
 fn header_bytes(number: usize) -> usize {
     match number {
-        0..10 => 4,
+        0..10 => SHORT_HEADER_BYTES,
         10..100 => 5,
         _ => 1 + number.ilog10() as usize + 1 + 2,
     }
@@ -184,7 +205,7 @@ mod tests {
             };
             let spans: Vec<Span> = args.iter().map(span).collect();
             Args::new(text.as_bytes(), &spans)
-                .framed()
+                .framed(Framing::Unknown)
                 .map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
         };
         let (ten, hundred) = ("x".repeat(10), "y".repeat(100));

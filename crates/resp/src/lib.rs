@@ -12,6 +12,6 @@ mod reply;
 pub use args::{Args, Span};
 pub use error::ProtocolError;
 pub use inline::split_line;
-pub use parser::{Limits, Parsed, Parser};
+pub use parser::{Framing, Limits, Parsed, Parser};
 pub use remainder::{Enough, Remainder};
 pub use reply::{Deferred, Protocol, Reply};

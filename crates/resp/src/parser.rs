@@ -42,9 +42,9 @@ const UNAUTHENTICATED_BULK_BYTES_MAX: u64 = 16 * 1024;
 /// time, because it checks the length only after a read.
 const INLINE_GRACE_BYTES: usize = 16 * 1024;
 
-/// `*9\r\n`, and the shortest bulk string but for the last byte of its end.
-const PLAIN_HEADER_BYTES: usize = 4;
-const PLAIN_BULK_BYTES_MIN: usize = 5;
+/// `*9`
+const PLAIN_COUNT_BYTES: usize = 2;
+const LINE_END: &[u8] = b"\r\n";
 
 /// Room is made for at most so many arguments at once, however many the header announces.
 const RESERVE_MAX: usize = 1024;
@@ -65,10 +65,19 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// One request: its spans were appended, and `*at` moved behind it.
-    Request,
+    Request(Framing),
     /// All bytes are read and the request is not complete. `wanted` bytes more are known to be needed (0:
     /// unknown), so that the reader can reserve room for a large argument once.
     Incomplete { wanted: usize },
+}
+
+/// Whether a request's bytes are known to be just those that its arguments have as an array of bulk strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// They are. The request has one to nine arguments of at most 999 bytes.
+    Canonical,
+    /// They may be, or may not: it is inline, say, or a line of it ends otherwise.
+    Unknown,
 }
 
 /// The state between two reads of one connection.
@@ -141,12 +150,12 @@ impl Parser {
             && let Some(end) = plain_request(&buffer[*at..], *at, spans, limits)
         {
             *at += end;
-            return Ok(Some(Parsed::Request));
+            return Ok(Some(Parsed::Request(Framing::Canonical)));
         }
         while self.args_left == 0 {
             match self.start(buffer, at, spans, limits)? {
                 Start::Multibulk | Start::Empty => {}
-                Start::Inline => return Ok(Some(Parsed::Request)),
+                Start::Inline => return Ok(Some(Parsed::Request(Framing::Unknown))),
                 Start::Quoted => {
                     cold_path();
                     return Ok(None);
@@ -162,7 +171,7 @@ impl Parser {
         let first = spans.len();
         spans.reserve(self.args_left.min(RESERVE_MAX));
         let parsed = self.read_args(request, *at, spans, limits);
-        if let Ok(Parsed::Request) = parsed {
+        if let Ok(Parsed::Request(_)) = parsed {
             *at += std::mem::take(&mut self.read);
         } else {
             cold_path();
@@ -187,7 +196,7 @@ impl Parser {
         split_line(&mut rest[..len], spans).inspect_err(|_| spans.truncate(first))?;
         spans[first..].iter_mut().for_each(|span| span.start += *at);
         *at += end + 1;
-        Ok(Parsed::Request)
+        Ok(Parsed::Request(Framing::Unknown))
     }
 
     /// How many bytes it has allocated for the arguments of an unfinished request.
@@ -206,7 +215,7 @@ impl Parser {
     ) -> Result<Parsed, ProtocolError> {
         let mut early = std::mem::take(&mut self.early_spans);
         let parsed = self.read_args(request, 0, &mut early, limits)?;
-        if parsed == Parsed::Request {
+        if let Parsed::Request(_) = parsed {
             spans.extend(early.iter().map(|s| Span { start: s.start + *at, len: s.len }));
             *at += std::mem::take(&mut self.read);
         } else {
@@ -255,7 +264,8 @@ impl Parser {
             (read, left, pending) = (end, left - 1, None);
         }
         (self.read, self.args_left, self.bulk_len) = (read, left, pending);
-        Ok(if left == 0 { Parsed::Request } else { Parsed::Incomplete { wanted } })
+        let is_whole = left == 0;
+        Ok(if is_whole { Parsed::Request(Framing::Unknown) } else { Parsed::Incomplete { wanted } })
     }
 
     /// Reads the first line of a request, and all of an inline one.
@@ -303,49 +313,58 @@ impl Parser {
     }
 }
 
-/// Parses a multibulk request that is there as a whole and has one to nine arguments of at most 999 bytes, as
-/// nearly all are: appends its spans, and returns its length. None for all others, of which nothing is taken.
-/// `origin` is where `request` starts in what the spans count from.
+/// Parses a multibulk request that is there as a whole, is framed canonically, and has one to nine arguments
+/// of at most 999 bytes, as nearly all are: appends its spans, and returns its length. None for all others,
+/// of which nothing is taken. `origin` is where `request` starts in what the spans count from.
 #[inline(always)]
 fn plain_request(request: &[u8], origin: usize, spans: &mut Vec<Span>, limits: &Limits) -> Option<usize> {
-    let [b'*', count @ b'1'..=b'9', b'\r', _, ..] = *request else { return None };
+    let [b'*', count @ b'1'..=b'9', ..] = *request else { return None };
     let count = usize::from(count - b'0');
     if count as u64 > limits.arg_count_max {
         return None;
     }
-    let (first, mut read) = (spans.len(), PLAIN_HEADER_BYTES);
+    // Each header is looked at together with the end of the line before it.
+    let (first, mut end) = (spans.len(), PLAIN_COUNT_BYTES);
     spans.resize(first + count, Span { start: 0, len: 0 });
     for span in &mut spans[first..] {
-        let Some((start, end)) = plain_bulk(request, read).filter(|(start, end)| {
-            let len = end - start - 2;
-            *end <= request.len() && len as u64 <= limits.bulk_len_bytes_max
-        }) else {
+        let Some((start, len)) =
+            plain_bulk(request, end).filter(|(_, len)| *len as u64 <= limits.bulk_len_bytes_max)
+        else {
             cold_path();
             spans.truncate(first);
             return None;
         };
-        *span = Span { start: origin + start, len: end - start - 2 };
-        read = end;
+        *span = Span { start: origin + start, len };
+        end = start + len;
     }
-    Some(read)
+    if request.get(end..end + LINE_END.len()) != Some(LINE_END) {
+        cold_path();
+        spans.truncate(first);
+        return None;
+    }
+    Some(end + LINE_END.len())
 }
 
-/// Where the bulk string at `at` begins behind its header, and where it ends, which may be beyond what has
-/// come. None where the header is not one of one to three digits.
+/// Where the bulk string begins whose header follows the end of a line at `at`, and how long it is. None
+/// where that is not a header of one to three digits, as short as can be, or not all there.
 #[inline(always)]
 fn plain_bulk(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
-    let header = bytes.get(at..)?.first_chunk::<PLAIN_BULK_BYTES_MIN>()?;
-    let digit = |byte: u8| usize::from(byte.wrapping_sub(b'0'));
-    let (len, header_bytes) = match *header {
-        [b'$', a @ b'0'..=b'9', b'\r', ..] => (digit(a), 4),
-        [b'$', a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', ..] => (digit(a) * 10 + digit(b), 5),
-        [b'$', a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b'\r'] => {
-            (digit(a) * 100 + digit(b) * 10 + digit(c), 6)
-        }
-        _ => return None,
-    };
-    let start = at + header_bytes;
-    Some((start, start + len + 2))
+    let text = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
+    let digit = |index: u32| (text >> (8 * index) & 0xff).wrapping_sub(u64::from(b'0'));
+    let is_framed = |mask: u64, frame: &[u8; 8]| text & mask == u64::from_le_bytes(*frame);
+    if is_framed(0x0000_ffff_00ff_ffff, b"\r\n$\0\r\n\0\0") {
+        let len = digit(3);
+        (len <= 9).then(|| (at + 6, len as usize))
+    } else if is_framed(0x00ff_ff00_00ff_ffff, b"\r\n$\0\0\r\n\0") {
+        let (tens, ones) = (digit(3), digit(4));
+        (tens.wrapping_sub(1) <= 8 && ones <= 9).then(|| (at + 7, (tens * 10 + ones) as usize))
+    } else if is_framed(0xffff_0000_00ff_ffff, b"\r\n$\0\0\0\r\n") {
+        let (hundreds, tens, ones) = (digit(3), digit(4), digit(5));
+        let are_digits = hundreds.wrapping_sub(1) <= 8 && tens <= 9 && ones <= 9;
+        are_digits.then(|| (at + 8, (hundreds * 100 + tens * 10 + ones) as usize))
+    } else {
+        None
+    }
 }
 
 /// Reads an inline request, if its line is there as a whole.
@@ -475,7 +494,7 @@ mod tests {
                 match parser.parse(&mut buffer, &mut at, &mut spans, limits) {
                     Err(error) => return (requests, Some(error)),
                     Ok(Parsed::Incomplete { .. }) => break,
-                    Ok(Parsed::Request) => {
+                    Ok(Parsed::Request(_)) => {
                         let words = spans[first..].iter().map(|s| buffer[s.start..][..s.len].to_vec());
                         requests.push(words.collect());
                     }
@@ -570,7 +589,7 @@ mod tests {
         assert!(spans.is_empty() && at == 0, "nothing is handed over before the request is whole");
         buffer.resize(buffer.len() + 999_999, b'x');
         let parsed = parser.parse(&mut buffer, &mut at, &mut spans, &limits);
-        assert_eq!(parsed, Ok(Parsed::Request));
+        assert_eq!(parsed, Ok(Parsed::Request(Framing::Unknown)));
         assert_eq!(spans, [Span { start: 8, len: 3 }, Span { start: 23, len: 1_000_000 }]);
         assert_eq!(at, buffer.len());
     }
@@ -586,7 +605,8 @@ mod tests {
     fn a_request_may_follow_others_in_the_list_of_spans() {
         let mut buffer = b"PING a\r\n*1\r\n$4\r\nPING\r\n".to_vec();
         let (mut parser, mut at, mut spans) = (Parser::new(), 0, Vec::new());
-        while parser.parse(&mut buffer, &mut at, &mut spans, &Limits::default()) == Ok(Parsed::Request) {}
+        let limits = Limits::default();
+        while let Ok(Parsed::Request(_)) = parser.parse(&mut buffer, &mut at, &mut spans, &limits) {}
         assert_eq!(spans.iter().map(|s| s.start).collect::<Vec<_>>(), [0, 5, 16]);
     }
 
@@ -647,12 +667,16 @@ mod tests {
             let (mut parser, mut at, mut spans) = (Parser::new(), 0, Vec::new());
             let (mut buffer, limits) = (stream, Limits::default());
             let mut first = 0;
-            while let Ok(Parsed::Request) = parser.parse(&mut buffer, &mut at, &mut spans, &limits) {
+            while let Ok(Parsed::Request(framing)) = parser.parse(&mut buffer, &mut at, &mut spans, &limits) {
                 let args = Args::new(&buffer, &spans[std::mem::replace(&mut first, spans.len())..]);
                 let words: Vec<_> = args.iter_from(0).map(<[u8]>::to_vec).collect();
-                if let Some(framed) = args.framed() {
-                    prop_assert_eq!(framed, model::multibulk(&words));
+                let canonical = model::multibulk(&words);
+                if let Some(framed) = args.framed(framing) {
+                    prop_assert_eq!(framed, &canonical);
                 }
+                prop_assert_eq!(args.framed(Framing::Unknown).is_some(), buffer[..at].ends_with(&canonical));
+                let is_plain = framing == Framing::Canonical;
+                prop_assert!(!is_plain || args.framed(Framing::Unknown) == args.framed(framing));
             }
         }
 

@@ -2,16 +2,18 @@
 //! number, while the shards of the command's keys are locked.
 //!
 //! ```text
-//! begin -- how many changes have been counted in the shards? --- the command runs, says what it does
-//!       -- end: keys that had expired, then what the command said, or its request if it has changed anything
+//! begin -- how many changes have been counted in the shards? -- draft: the request, as it was sent
+//!       -- the command runs, says what it does
+//!       -- end: the draft, if that is all, or: keys that had expired, then what the command said, or its
+//!          request if it has changed anything
 //!       -- number, unless a transaction is open ---> the worker's buffer --- end of the batch ---> published
 //! ```
 //!
 //! On the path of every request: where nobody reads the journal, a test of one byte, and nothing else.
 use crate::state::journal::{Journal, tell_gone};
 use command::Effects;
-use disk::journal::Records;
-use resp::Args;
+use disk::journal::{Draft, Records};
+use resp::{Args, Framing};
 use std::cell::{Cell, RefCell, RefMut};
 use std::hint::cold_path;
 use store::{Deadline, Event, Told, View};
@@ -41,6 +43,8 @@ pub(crate) struct Recording<'r> {
     notes: RefMut<'r, Notes>,
     changes_before: u64,
     mark: usize,
+    /// The request's words, written before it is known whether they are an effect.
+    draft: Option<Draft>,
 }
 
 impl Recording<'_> {
@@ -87,16 +91,59 @@ impl Recorder {
     }
 
     /// The same for a command that is not given a view; `changes` is what has been counted so far.
+    #[inline]
     pub(crate) fn begin_counted(&self, journal: &Journal, db: u16, changes: u64) -> Recording<'_> {
         let mut notes = self.notes.borrow_mut();
         notes.effects.begin(db, journal.words());
         let mark = notes.effects.group.mark();
-        Recording { notes, changes_before: changes, mark }
+        Recording { notes, changes_before: changes, mark, draft: None }
+    }
+
+    /// [`Recorder::begin_counted`] for a request that reads like this and may write. If it is an effect it is
+    /// most probably the whole of it, so it is written at once: the processor fetches the memory that it is
+    /// written to while the command runs, where otherwise it would have to before the shard is let go.
+    #[inline(always)]
+    pub(crate) fn begin_drafted(
+        &self,
+        journal: &Journal,
+        db: u16,
+        changes: u64,
+        words: Option<&[u8]>,
+    ) -> Recording<'_> {
+        let mut recording = self.begin_counted(journal, db, changes);
+        if let Some(words) = words {
+            let Notes { records, lane, .. } = &mut *recording.notes;
+            take_room(journal, records, *lane);
+            recording.draft = Some(records.draft(words));
+        }
+        recording
     }
 
     /// The command has run, and the view holds its shards still.
     #[inline]
     pub(crate) fn end(
+        &self,
+        mut recording: Recording<'_>,
+        journal: &Journal,
+        view: &mut View<'_>,
+        args: &Args<'_>,
+    ) {
+        let Some(draft) = recording.draft else { return self.end_undrafted(recording, journal, view, args) };
+        if !view.has_garbage()
+            && !self.is_open.get()
+            && view.changes() != recording.changes_before
+            && let Some(db) = recording.notes.effects.alone_in()
+        {
+            let number = self.take_number(journal);
+            recording.notes.records.add_draft(number, db, draft);
+        } else {
+            recording.notes.records.drop_draft(draft);
+            self.end_undrafted(recording, journal, view, args);
+        }
+    }
+
+    #[inline(never)]
+    fn end_undrafted(
         &self,
         mut recording: Recording<'_>,
         journal: &Journal,
@@ -111,15 +158,16 @@ impl Recorder {
             if view.changes() == recording.changes_before {
                 return;
             }
-            if let Some(request) = args.framed() {
-                let number = self.take_number(journal, records, *lane);
-                return records.add_words(number, db, request);
+            if let Some(request) = args.framed(Framing::Unknown) {
+                take_room(journal, records, *lane);
+                return records.add_words(self.take_number(journal), db, request);
             }
         }
         self.end_any(recording, journal, view, args);
     }
 
     #[cold]
+    #[inline(never)]
     fn end_any(&self, mut recording: Recording<'_>, journal: &Journal, view: &mut View<'_>, args: &Args<'_>) {
         let Notes { effects, .. } = &mut *recording.notes;
         if view.changes() != recording.changes_before {
@@ -217,18 +265,14 @@ impl Recorder {
     fn finish(&self, mut notes: RefMut<'_, Notes>, journal: &Journal) {
         let Notes { effects, records, lane } = &mut *notes;
         if !self.is_open.get() && !effects.group.is_empty() {
-            let number = self.take_number(journal, records, *lane);
-            effects.group.finish(number, records);
+            take_room(journal, records, *lane);
+            effects.group.finish(self.take_number(journal), records);
         }
     }
 
-    /// The number of a record that is about to be written into `records`.
+    /// The number of a record that is about to be added.
     #[inline]
-    fn take_number(&self, journal: &Journal, records: &mut Records, lane: usize) -> u64 {
-        if records.is_empty() {
-            cold_path();
-            *records = journal.room(lane);
-        }
+    fn take_number(&self, journal: &Journal) -> u64 {
         let number = journal.take_number();
         self.end.set(number + 1);
         number
@@ -245,6 +289,15 @@ impl Recorder {
                 journal.publish(notes.lane, records);
             }
         }
+    }
+}
+
+/// Room for the records of a batch, before the first of them is written.
+#[inline]
+fn take_room(journal: &Journal, records: &mut Records, lane: usize) {
+    if records.room_bytes() == 0 {
+        cold_path();
+        *records = journal.room(lane);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::core::server::Server;
 use crate::core::session::Session;
 use base::hash::Hash;
 use net::{ConnId, Engine, Received};
-use resp::{Args, Limits, Parser, ProtocolError, Reply, Span};
+use resp::{Args, Framing, Limits, Parser, ProtocolError, Reply, Span};
 use std::hint::cold_path;
 use std::ops::Range;
 use store::Keyspace;
@@ -56,6 +56,8 @@ pub(super) struct Parsed<'s> {
     pub(super) row: Option<&'s Row>,
     /// The hash of its first key, if the command's row says which argument that is.
     pub(super) hash: Option<Hash>,
+    /// What is known of how it was sent.
+    pub(super) framing: Framing,
     /// One of the few requests before it has the same key, whose memory is asked for once.
     is_asked_for: bool,
     /// The database selected when it was parsed, which is where to prefetch.
@@ -234,8 +236,8 @@ impl<'s> Batch<'s> {
         let mut at = turn.parsed;
         turn.rest = loop {
             let first_span = self.spans.len();
-            match connection.parser.parse_plain(bytes, &mut at, &mut self.spans, limits) {
-                Ok(Some(resp::Parsed::Request)) => {}
+            let framing = match connection.parser.parse_plain(bytes, &mut at, &mut self.spans, limits) {
+                Ok(Some(resp::Parsed::Request(framing))) => framing,
                 Ok(Some(resp::Parsed::Incomplete { wanted })) => {
                     break Rest::Unfinished { wanted_bytes: wanted };
                 }
@@ -249,12 +251,13 @@ impl<'s> Batch<'s> {
                         break Rest::Wrong(error);
                     }
                     turn.is_decoded = true;
+                    Framing::Unknown
                 }
                 Err(error) => {
                     cold_path();
                     break Rest::Wrong(error);
                 }
-            }
+            };
             let args = Args::new(bytes, &self.spans[first_span..]);
             let row = server.registry.find(args.at(0));
             let key = row.and_then(|row| row.first_key()).and_then(|first| args.get(first));
@@ -264,7 +267,7 @@ impl<'s> Batch<'s> {
             }
             let (db, spans_end) = (connection.session.db, self.spans.len());
             let is_asked_for = is_asked_for(&self.requests, db, hash);
-            self.requests.push(Parsed { row, hash, db, is_asked_for, spans_end, end: at });
+            self.requests.push(Parsed { row, hash, framing, db, is_asked_for, spans_end, end: at });
             if self.requests.len() == last {
                 cold_path();
                 break Rest::Unparsed;

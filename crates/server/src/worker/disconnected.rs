@@ -138,8 +138,8 @@ impl Worker<'_> {
         let bytes = batch.bytes(turn, &connection.input);
         let mut first_span = turn.first_span;
         for (index, request) in batch.requests[turn.requests.clone()].iter().enumerate() {
-            let Parsed { row, hash, spans_end, .. } = *request;
-            let request = Request { row, hash, args: batch.args(first_span..spans_end, bytes) };
+            let Parsed { row, hash, framing, spans_end, .. } = *request;
+            let request = Request { row, hash, framing, args: batch.args(first_span..spans_end, bytes) };
             first_span = spans_end;
             let only_reads = row.is_none_or(|row| row.flags.has(Flags::READONLY));
             if only_reads && !connection.session.modes.has(Modes::TRANSACTION) {

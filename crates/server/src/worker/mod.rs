@@ -522,8 +522,8 @@ impl<'s> Worker<'s> {
         while let Some(request) = requests.get(index) {
             let number = turn.requests.start + index;
             batch.prefetch_ahead(number, &server.keyspace);
-            let Parsed { row, hash, spans_end, .. } = *request;
-            let request = Request { row, hash, args: batch.args(first_span..spans_end, bytes) };
+            let Parsed { row, hash, framing, spans_end, .. } = *request;
+            let request = Request { row, hash, framing, args: batch.args(first_span..spans_end, bytes) };
             first_span = spans_end;
             if executor.must_wait(&connection.session, &request) {
                 connection.flow = Flow::Parked;

@@ -688,8 +688,12 @@ impl<'k> View<'k> {
 
     /// How many changes have been counted in the shards that the view holds: what grows while a command runs
     /// is what it has changed.
+    #[inline]
     pub fn changes(&self) -> u64 {
-        self.guards.counts().map(|(_, stats)| stats.dirty).sum()
+        match &self.guards {
+            Guards::One(shard) => shard.stats.dirty,
+            guards => guards.counts().map(|(_, stats)| stats.dirty).sum(),
+        }
     }
 
     /// Removes the keys that lookups found past their deadline, and returns what has happened to keys that

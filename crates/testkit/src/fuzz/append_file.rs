@@ -37,7 +37,7 @@ fn parsed(bytes: &[u8]) -> Vec<usize> {
         }
         let mut spans = Vec::new();
         match parser.parse_plain(bytes, &mut at, &mut spans, &limits) {
-            Ok(Some(Parsed::Request)) => counts.push(spans.len()),
+            Ok(Some(Parsed::Request(_))) => counts.push(spans.len()),
             other => panic!("what is good is no request: {other:?}"),
         }
     }

@@ -38,7 +38,7 @@ fn parse(stream: &[u8], piece: usize, limits: &Limits) -> (Requests, Option<Prot
             match parser.parse(&mut buffer, &mut at, &mut spans, limits) {
                 Err(error) => return (requests, Some(error)),
                 Ok(Parsed::Incomplete { .. }) => break,
-                Ok(Parsed::Request) => {
+                Ok(Parsed::Request(_)) => {
                     assert!(!spans.is_empty(), "a request has a name");
                     requests.push(spans.iter().map(|s| buffer[s.start..][..s.len].to_vec()).collect());
                 }

@@ -23,7 +23,7 @@ use crate::core::session::{After, ReplyMode, Session, WatchedKey};
 use crate::core::waiters::Place;
 use base::hash::Hash;
 use command::{Call, DataRun, Done};
-use resp::{Args, Reply};
+use resp::{Args, Framing, Reply};
 use std::hint::cold_path;
 use std::sync::Arc;
 use store::{Garbage, Key, View};
@@ -281,7 +281,7 @@ impl<'s> Executor<'s> {
         self.recorder.open();
         for Queued { row, hash, args } in queue.iter() {
             let row = self.server.registry.row(row);
-            let request = Request { row: Some(row), hash, args };
+            let request = Request { row: Some(row), hash, framing: Framing::Unknown, args };
             self.run_step(session, row, args, reply, |this, session, reply| {
                 this.run(session, row, &request, reply)
             });

@@ -66,7 +66,7 @@ use exec::Plan;
 use net::{Meter, Scale, Tick};
 use record::Says;
 use remember::Reader;
-use resp::{Args, Reply};
+use resp::{Args, Framing, Reply};
 pub(crate) use script::WroteAll;
 use script::attempt::{Attempt, QueueAttempt};
 use script::interpreter::Interpreter;
@@ -85,6 +85,8 @@ pub(crate) struct Request<'s, 'a> {
     pub(crate) row: Option<&'s Row>,
     /// The hash of its first key, where the command's row says which argument that is.
     pub(crate) hash: Option<Hash>,
+    /// What is known of how it was sent.
+    pub(crate) framing: Framing,
     pub(crate) args: Args<'a>,
 }
 
@@ -661,7 +663,7 @@ impl<'s> Executor<'s> {
         {
             if self.recorder.is_on() {
                 cold_path();
-                return self.run_on_key_recorded(session.db, row, run, (key, hash), (request.args, reply));
+                return self.run_on_key_recorded(session.db, row, run, (key, hash), (request, reply));
             }
             return self.run_on_key(session.db, row, run, (key, hash), (request.args, reply));
         }

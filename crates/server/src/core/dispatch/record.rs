@@ -1,6 +1,6 @@
 //! Running commands while the journal is read: what each has done is recorded before its shards are let go
 //! (`core/recorder.rs`).
-use super::Executor;
+use super::{Executor, Request};
 use crate::core::registry::Row;
 use crate::core::session::Session;
 use base::hash::Hash;
@@ -40,12 +40,17 @@ impl Executor<'_> {
         row: &Row,
         run: fn(&mut Call<'_, '_>) -> Done,
         (key, hash): (&[u8], Hash),
-        (args, reply): (Args<'_>, &mut Reply),
+        (request, reply): (&Request<'_, '_>, &mut Reply),
     ) -> Done {
-        let (keyspace, settings) = (&self.server.keyspace, &self.config.store);
+        let (keyspace, settings, journal) = (&self.server.keyspace, &self.config.store, &self.server.journal);
         let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, settings, key, hash);
         self.prepare(&mut view, row, &[key]);
-        let done = self.run_call(db, &mut view, run, (args, &[key], reply), |_| ());
+        let words = request.args.framed(request.framing).filter(|_| row.flags.has(Flags::WRITE));
+        let mut recording = self.recorder.begin_drafted(journal, db, view.changes(), words);
+        let keys = [key];
+        let call = Call::new(&mut view, request.args, &keys, reply);
+        let done = run(&mut call.telling(Some(recording.effects())));
+        self.recorder.end(recording, journal, &mut view, &request.args);
         self.let_go(view);
         done
     }

@@ -17,7 +17,7 @@ use crate::state::scripts::{Kind, Slow};
 use base::hash::Hash;
 use command::{Call, DataRun, Done, Flags, LONG_STEPS};
 use net::Tick;
-use resp::{Args, Reply};
+use resp::{Args, Framing, Reply};
 use script::{AclCheck, Host, LogLevel, Stop};
 use store::{Held, Key, TooLong, View};
 
@@ -207,7 +207,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
             None if self.reach == Reach::Keys => Err(self.give_up(End::Undeclared)),
             None => {
                 self.held.release();
-                let request = Request { row: Some(row), hash: None, args };
+                let request = Request { row: Some(row), hash: None, framing: Framing::Unknown, args };
                 Ok(self.executor.run(self.session, row, &request, reply))
             }
         }

@@ -44,7 +44,7 @@ use attempt::QueueAttempt;
 use command::{Done, Error, Flags};
 use host::{End, Reach, ScriptHost, Start};
 use interpreter::Interpreter;
-use resp::{Args, Reply};
+use resp::{Args, Framing, Reply};
 use script::{Compiled, Flags as ScriptFlags, Machine, Outcome, Registered};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -116,7 +116,7 @@ impl<'s> Executor<'s> {
         self.begin();
         self.start_turn(session, request_bytes);
         let row = self.server.registry.row(session.record.last_row.load(Relaxed) as usize);
-        let request = Request { row: Some(row), hash: None, args };
+        let request = Request { row: Some(row), hash: None, framing: Framing::Unknown, args };
         let done = self.run(session, row, &request, reply);
         if matches!(row.run, Run::Server(ServerRun::Queue)) && self.server.monitors.is_any() {
             self.feed.add(row, &args, session, self.server.clock.now_us());

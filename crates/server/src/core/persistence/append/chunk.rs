@@ -16,7 +16,7 @@ use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
 use base::hash::Hash;
 use command::DataRun;
-use resp::{Args, Protocol, Reply, Span};
+use resp::{Args, Framing, Protocol, Reply, Span};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -215,7 +215,12 @@ impl<'s> Job<'s> {
                     }
                     chunk.prefetch(server, *db, (ahead(at + LEAF_AHEAD), ahead(at + ENTRY_AHEAD)));
                     let command = &chunk.commands[own[at].1 as usize];
-                    let request = Request { row: command.row, hash: command.hash, args: chunk.args(command) };
+                    let request = Request {
+                        row: command.row,
+                        hash: command.hash,
+                        framing: Framing::Unknown,
+                        args: chunk.args(command),
+                    };
                     executor.replay_in_order(*db, &request, reply).map_err(|_| self.first_wrong())?;
                 }
                 Ok(())

@@ -11,7 +11,7 @@ use crate::core::registry::{Registry, Row};
 use crate::core::server::Server;
 use crate::state::config::reason;
 use crate::state::persistence::Delay;
-use resp::{Args, Limits, Parsed, Parser, Reply};
+use resp::{Args, Framing, Limits, Parsed, Parser, Reply};
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
@@ -204,7 +204,7 @@ impl<'s> Replay<'s> {
             spans.clear();
             match bytes.get(at) {
                 Some(b'*') => match parser.parse_plain(bytes, &mut at, &mut spans, &self.limits) {
-                    Ok(Some(Parsed::Request)) => whole = at,
+                    Ok(Some(Parsed::Request(_))) => whole = at,
                     _ => return whole,
                 },
                 Some(b'#') => match bytes[at..].iter().position(|byte| *byte == b'\n') {
@@ -266,7 +266,7 @@ impl<'s> Replay<'s> {
             }
             let first_span = spans.len();
             match self.parser.parse_plain(buffer, &mut self.at, spans, &self.limits) {
-                Ok(Some(Parsed::Request)) => {}
+                Ok(Some(Parsed::Request(_))) => {}
                 Ok(Some(Parsed::Incomplete { .. })) => return Stop::Short,
                 Ok(None) => return Stop::Wrong("Bad file format reading the append only file".into()),
                 Err(error) => return Stop::Wrong(format!("{error}")),
@@ -424,7 +424,7 @@ impl<'s> Replay<'s> {
             self.db = db.filter(|db| *db < self.server.keyspace.databases())?;
             return Some(());
         }
-        let request = Request { row: Some(row), hash, args };
+        let request = Request { row: Some(row), hash, framing: Framing::Unknown, args };
         executor.replay(self.db, &request, &mut self.reply).ok()
     }
 }
