@@ -1,5 +1,5 @@
-//! Copies of a few bytes by overlapping copies of fixed sizes: `memcpy` takes longer to find out how many there
-//! are than to copy them. On the path of every command of a script, and of every reply with a string.
+//! Copies of a few bytes by overlapping copies of fixed sizes: `memcpy` takes longer to find out how many
+//! there are than to copy them. On the path of every command of a script, and of every reply with a string.
 
 /// As many bytes as [`copy`] copies.
 pub const SHORT_MAX: usize = 24;

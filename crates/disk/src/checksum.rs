@@ -1,4 +1,5 @@
-//! The checksum of dump files and payloads: a CRC of 64 bits, Jones' polynomial with its bits reversed, from 0.
+//! The checksum of dump files and payloads: a CRC of 64 bits, Jones' polynomial with its bits reversed, from
+//! 0.
 use crc_fast::{CrcAlgorithm, Digest};
 
 /// The checksum of `bytes`.

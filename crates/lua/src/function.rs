@@ -98,8 +98,8 @@ struct Bound<R, F> {
 #[derive(Default)]
 struct Bodies(RefCell<Vec<Box<dyn Any>>>);
 
-/// Makes a function of Lua. Its body is given the arguments, and `room`, which keeps from call to call what it
-/// uses again. As bytes that is the reply of the last call.
+/// Makes a function of Lua. Its body is given the arguments, and `room`, which keeps from call to call what
+/// it uses again. As bytes that is the reply of the last call.
 pub fn function<R, F>(lua: &Lua, room: R, body: F) -> Result<Function>
 where
     R: AsRef<[u8]> + 'static,

@@ -208,7 +208,8 @@ mod tests {
         for text in [
             "local n = 0 return function() n = n + 1 return n end",
             "local n = 0 return function() return function() n = n + 1 end end",
-            "local a, n, b = 1, 2, 3 return function() local x = a return function() return x, b, function() n = x end end end",
+            "local a, n, b = 1, 2, 3 \
+             return function() local x = a return function() return x, b, function() n = x end end end",
             "local function make() local n = 0 return function() n = n + 1 return n end end return make()",
             "return function() return math.random() end",
             "return function() return function() math.randomseed(1) end end",

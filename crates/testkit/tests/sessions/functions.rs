@@ -206,7 +206,8 @@ const STATELESS: [&str; 4] = [
      redis.register_function('f', function(keys, args) local n = by n = n + 0 return redis.call(name, keys[1], n) end)",
     "redis.register_function{function_name='f', callback=function() return redis.call('INCR', 'undeclared') end}",
     "local function each(list, use) for _, one in ipairs(list) do use(one) end end \
-     redis.register_function('f', function(keys) local n = 0 each(keys, function(k) n = redis.call('INCR', k) end) return n end)",
+     redis.register_function('f', function(keys) \
+         local n = 0 each(keys, function(k) n = redis.call('INCR', k) end) return n end)",
 ];
 /// The others are run where their variables are.
 const STATEFUL: [&str; 4] = [

@@ -1,7 +1,7 @@
 //! Functions: FCALL, and what changes libraries. It runs on the thread of scripts, alone, in the interpreter
-//! of functions there (`core/functions`); a function runs as a script does from there on. A library that keeps
-//! nothing from call to call is as good in any other interpreter, so its functions are attempted by workers
-//! like scripts.
+//! of functions there (`core/functions`); a function runs as a script does from there on. A library that
+//! keeps nothing from call to call is as good in any other interpreter, so its functions are attempted by
+//! workers like scripts.
 use super::host::Reach;
 use super::{Code, Executor, FIRST_KEY, Program, count_keys};
 use crate::core::call::{Access, Change, Functions, ServerRun};
