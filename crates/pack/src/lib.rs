@@ -30,12 +30,12 @@ mod tree;
 
 pub use classic::{listpack, lzf};
 pub use code::ones::count_ones;
-pub use code::simd::prefetch_value;
 pub use code::{short_int, sixes};
 pub use integers::{int_map, int_set};
 pub use list::{compressed, image, seq};
 pub use log::records;
 pub use map::{fields, pairs, set_image, sift};
+pub use memory::prefetch::prefetch_value;
 pub use memory::{arena, counted};
 pub use tree::SOLE_SAMPLES;
 pub use tree::stats;

@@ -1,7 +1,8 @@
 //! Processor time of scripts, the servers taking turns as in `turns`: one GET and one SET of a key that is
-//! declared or not, the same in a function, nothing at all, and a loop of ten thousand HSET and HGET, after
-//! which the hash is asked for its size. And how many scripts of forty commands fifty clients are answered in
-//! a second by two workers and by one, where their key is declared and where it is not, and in a function.
+//! declared or not, a SET and a message, the first in a function, nothing at all, and a loop of ten thousand
+//! HSET and HGET, after which the hash is asked for its size. And how many scripts of forty commands fifty
+//! clients are answered in a second by two workers and by one, where their key is declared and where it is
+//! not, and in a function.
 use super::Options;
 use super::anysize::median;
 use super::client::{Answer, append_request};
@@ -37,6 +38,14 @@ const CASES: &[Case] = &[
         name: "undeclared",
         text: "local v = redis.call('GET', ARGV[1]) redis.call('SET', ARGV[1], ARGV[2]) return v",
         keys: "0",
+        args: &[KEY, &[b'x'; 64]],
+        requests: 4_000,
+        depths: &[1, 16],
+    },
+    Case {
+        name: "publish",
+        text: "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('PUBLISH', 'channel', ARGV[1])",
+        keys: "1",
         args: &[KEY, &[b'x'; 64]],
         requests: 4_000,
         depths: &[1, 16],

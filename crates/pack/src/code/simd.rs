@@ -21,28 +21,6 @@ pub(crate) fn sum_first(lanes: &Group, count: usize) -> u32 {
     native::sum_first(lanes, count)
 }
 
-/// Asks for the cache line at `address`, which need not be valid.
-#[inline(always)]
-pub(crate) fn prefetch(address: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults, and SSE is part of x86-64.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(address.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
-}
-
-/// Asks for all cache lines of a value that will soon be looked at.
-#[inline(always)]
-pub fn prefetch_value<T>(value: &T) {
-    let first = (&raw const *value).cast::<u8>();
-    for offset in (0..size_of::<T>()).step_by(64) {
-        prefetch(first.wrapping_add(offset));
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
 use sse2 as native;
 

@@ -7,6 +7,7 @@ pub mod arena;
 pub(crate) mod block;
 pub(crate) mod buffer;
 pub mod counted;
+pub(crate) mod prefetch;
 pub(crate) mod refs;
 #[cfg(test)]
 mod refs_interleavings;

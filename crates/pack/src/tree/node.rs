@@ -14,9 +14,9 @@
 //! A node has room for as many children as its allocation holds, so a tree of two leaves does not pay for a
 //! full node. Cost: 12 bytes a child by hash, 16 by rank, and the rounding. Level 1 is right above the
 //! leaves.
-use crate::code::simd;
 use crate::memory::arena::Moves;
 use crate::memory::counted::count_copied;
+use crate::memory::prefetch::prefetch;
 use crate::memory::refs::Refs;
 use crate::memory::{alloc, arena};
 use crate::tree::order::Order;
@@ -188,7 +188,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     /// Asks for the cache line where a child lies, if there is such a child.
     #[inline(always)]
     pub(crate) fn prefetch_child(&self, slot: usize) {
-        simd::prefetch(self.children_start().wrapping_add(slot).cast());
+        prefetch(self.children_start().wrapping_add(slot).cast());
     }
 
     /// Whether nobody else holds this node.

@@ -3,10 +3,12 @@
 //! them, through `command::Call`.
 use crate::core::server::Server;
 use crate::core::session::Session;
+use crate::state::pubsub::Publication;
 use base::Millis;
 use command::{Acl, Arity, Doc, Done, Flags};
 use resp::{Args, Reply};
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// One request, with everything that its command may look at or change.
 pub(crate) struct ServerCall<'c> {
@@ -24,6 +26,8 @@ pub(crate) struct ServerCall<'c> {
     pub(crate) request_bytes: usize,
     /// Within a script, where the time stands still: the wall clock in microseconds, once it was read.
     pub(crate) stopped_us: Option<&'c Cell<Option<i64>>>,
+    /// Has a worker get a message for its clients: now, or when the script has ended that publishes it.
+    pub(crate) post: &'c dyn Fn(usize, &Arc<Publication>),
     /// Has a thread of its own do something that may wait; None where nothing can be done elsewhere. What the
     /// request comes to is what that comes to.
     pub(crate) leave: Option<&'c mut Leave<'c>>,

@@ -161,7 +161,7 @@ const CHANGES: &str = "redis.call('append', 's', 'x') redis.call('rpush', 'l', '
 /// How a script ends that has made those changes, and how often it is then lent to the thread of scripts:
 /// those that are not run alone on the worker, or are done at once.
 const ENDINGS: [(&str, u32); 8] = [
-    ("return redis.call('publish', 'c', 'm')", 1),
+    ("return redis.call('publish', 'c', 'm')", 0),
     ("redis.call('move', 's', 2) redis.call('select', 2) return redis.call('move', 's', 0)", 1),
     ("local i = 0 while i < 3000000 do i = i + 1 end return i", 1),
     ("redis.log(redis.LOG_WARNING, 'x') return 1", 1),
@@ -246,6 +246,37 @@ fn changes_happen_once(run: impl Fn(&mut RespClient, &[&str]) -> Value) {
             ["append s", "rpush l", "hset h", "sadd t", "zadd z", "xadd q", "del gone", "rename_to to"]
         {
             assert_eq!(count(event), 1, "{event} after {ending}: {events:?}");
+        }
+    }
+}
+
+/// Also where a script is taken back, messages and events come once, and in the order in which it has caused
+/// them.
+#[test]
+fn what_a_script_publishes_comes_once_and_in_its_order_among_events() {
+    let server = server(2);
+    let (mut client, mut listener) = (server.client().unwrap(), server.client().unwrap());
+    call(&mut client, &["CONFIG", "SET", "notify-keyspace-events", "KEA"]);
+    for pattern in ["__keyevent@*", "news*"] {
+        call(&mut listener, &["PSUBSCRIBE", pattern]);
+    }
+    let script = "local n = redis.call('publish', 'news', 'one') redis.call('incr', KEYS[1]) \
+        redis.call('incr', KEYS[1]) redis.call('publish', 'other', 'nobody') \
+        n = n + redis.call('publish', 'news2', 'two') redis.call('del', KEYS[1]) \
+        redis.call('spublish', 'news', 'nobody') ";
+    for ending in ["return n", "redis.log(redis.LOG_WARNING, 'x') return n"] {
+        let script = format!("{script}{ending}");
+        for _ in 0..3 {
+            assert_eq!(text(&call(&mut client, &["EVAL", &script, "1", "k"])), "2", "{ending}");
+            let mut heard = || {
+                let Value::Aggregate(_, parts) = listener.receive().unwrap() else { panic!("an array") };
+                format!("{} {}", text(&parts[2]), text(&parts[3]))
+            };
+            let heard: Vec<String> = (0..5).map(|_| heard()).collect();
+            let event = |name: &str| format!("__keyevent@0__:{name} k");
+            let expected =
+                ["news one".into(), event("incrby"), event("incrby"), "news2 two".into(), event("del")];
+            assert_eq!(heard, expected, "{ending}");
         }
     }
 }

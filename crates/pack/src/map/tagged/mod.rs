@@ -43,6 +43,7 @@ use crate::map::form::{Form, Keys, Name, OUTSIDE};
 use crate::memory::arena::Moves;
 use crate::memory::block::{self, Block};
 use crate::memory::counted::count_copied;
+use crate::memory::prefetch::prefetch;
 use crate::memory::shared::{POINTER_BYTES, Shared};
 use crate::tree::node::Leaf;
 pub(crate) use by_tag::{ByTag, Listed};
@@ -169,7 +170,7 @@ impl<V, F: Form> Tagged<V, F> {
         const LINE_BYTES: usize = 64;
         let start = self.block.address();
         for line in 0..3 {
-            simd::prefetch(start.wrapping_add(line * LINE_BYTES));
+            prefetch(start.wrapping_add(line * LINE_BYTES));
         }
     }
 
@@ -185,11 +186,11 @@ impl<V, F: Form> Tagged<V, F> {
             if hits != 0 {
                 let lane = hits.trailing_zeros() as usize;
                 let back = before + kind.sum_first(leaf, group, lane + 1);
-                return simd::prefetch(leaf.as_ptr().wrapping_add(leaf.len()).wrapping_sub(back));
+                return prefetch(leaf.as_ptr().wrapping_add(leaf.len()).wrapping_sub(back));
             }
             before += kind.sum_first(leaf, group, LANES);
         }
-        simd::prefetch(leaf.as_ptr().wrapping_add(leaf.len()).wrapping_sub(before + 1));
+        prefetch(leaf.as_ptr().wrapping_add(leaf.len()).wrapping_sub(before + 1));
     }
 
     #[inline(always)]
@@ -483,7 +484,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
             return;
         }
         let pointers = self.slots().filter_map(|slot| self.parts(slot).pointer);
-        pointers.for_each(|bytes| simd::prefetch(Shared::<V>::address(bytes)));
+        pointers.for_each(|bytes| prefetch(Shared::<V>::address(bytes)));
         for index in 0..self.count() {
             let slot = self.slot(index);
             let Some(bytes) = self.parts(slot).pointer else { continue };

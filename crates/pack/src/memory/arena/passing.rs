@@ -7,7 +7,7 @@
 //! ```text
 //! first of a size --> | next | ... | --> | next | ... | --> null
 //! ```
-use crate::code::simd;
+use crate::memory::prefetch::prefetch;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr;
@@ -42,7 +42,7 @@ impl Kept {
             // SAFETY: a block that is kept is ours, and begins with the pointer to the next (`keep`).
             let next = unsafe { block.cast::<*mut u8>().read() };
             // Freed some time ago, and written to as soon as it is asked for.
-            simd::prefetch(next);
+            prefetch(next);
             first.set(next);
             self.bytes.set(self.bytes.get() - layout.size());
         }

@@ -1,12 +1,10 @@
 //! PUBLISH and SPUBLISH.
 use super::ABOUT;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
-use crate::core::mailbox::Message;
 use crate::core::modes::Modes;
 use crate::core::session::After;
 use crate::state::pubsub::Topic;
 use command::{Access, Acl, Arg, Arity, Doc, Done, Flags, KeySpec};
-use std::sync::Arc;
 
 /// Redis counts both commands among what may be sent to replicas, so CLIENT PAUSE holds them back.
 const FLAGS: Flags =
@@ -55,9 +53,7 @@ fn spublish(call: &mut ServerCall<'_>) -> Done {
 fn publish_to(call: &mut ServerCall<'_>, topic: Topic) -> Done {
     let (channel, message) = (call.args.at(1), call.args.at(2));
     let mailboxes = &call.server.mailboxes;
-    let receivers = call.server.pubsub.publish(topic, channel, message, |worker, publication| {
-        mailboxes.post(worker, Message::Published(Arc::clone(publication)));
-    });
+    let receivers = call.server.pubsub.publish(topic, channel, message, call.post);
     call.reply.int(receivers as i64);
     if mailboxes.is_congested() && !call.session.modes.has(Modes::EXECUTING) {
         // What follows in this pipeline waits until some of it has been sent.

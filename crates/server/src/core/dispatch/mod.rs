@@ -844,6 +844,7 @@ impl<'s> Executor<'s> {
             steady,
             request_bytes,
             stopped_us,
+            post: &script::attempt::post_or_defer(&server.mailboxes, self.attempt.as_deref()),
             leave,
         });
         if self.server.is_stopping() {

@@ -233,6 +233,13 @@ impl PubSub {
         count
     }
 
+    /// Calls `post`, which hands on a message that [`PubSub::publish`] had handed to somebody who kept it for a
+    /// while: messages of a channel are in one order for everybody.
+    pub(crate) fn in_turn(&self, publication: &Publication, post: impl FnOnce()) {
+        let _others_wait = self.space(publication.topic).part(&publication.channel);
+        post();
+    }
+
     /// Finds the receivers that `worker` has for messages that go together ([`Publication::goes_with`]), and
     /// calls `send` with them and with what they get.
     pub(crate) fn deliver(

@@ -6,16 +6,19 @@
 //!
 //! ```text
 //! worker: run it --- it ends within PATIENCE_NS ---> commit: who listens is told, its calls are counted
-//!             \--- it takes longer, or publishes, flushes, ... ---> undo: all is as before --- Errand --->
+//!             \--- it takes longer, or logs, flushes, ... --------> undo: all is as before --- Errand --->
 //!                                                                   the thread of scripts runs it
 //! ```
 //!
 //! Before a command writes, what is under its keys is kept: one more owner for a value, whatever its size.
-//! What happened to keys, and what the statistics count, is held back until the script has ended.
+//! What happened to keys, what is published, and what the statistics count, is held back until the script has
+//! ended.
 use crate::core::call::ServerRun;
 use crate::core::dispatch::Executor;
 use crate::core::dispatch::exec::Left;
+use crate::core::mailbox::{Mailboxes, Message};
 use crate::core::registry::{Row, Run};
+use crate::state::pubsub::Publication;
 use crate::state::system::thread_time;
 use base::hash::Hash;
 use command::{DataRun, Flags, Scope};
@@ -24,6 +27,7 @@ use resp::Args;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 use store::{Event, Garbage, Held, Kept, Key, ShardStats, Told, TooLong, View};
 
@@ -128,7 +132,16 @@ pub(in crate::core::dispatch) enum QueueAttempt {
 #[derive(Default)]
 struct Deferred {
     told: Vec<Told>,
+    /// Messages that it has published.
+    posts: Vec<Post>,
     garbage: Vec<Garbage>,
+}
+
+/// A message, the workers whose clients get it, and how much had happened to keys when it was published.
+struct Post {
+    publication: Arc<Publication>,
+    workers: Vec<usize>,
+    told: usize,
 }
 
 impl Attempt {
@@ -181,6 +194,27 @@ impl Attempt {
     }
 }
 
+/// How a command has a message sent to the clients of a worker: at once, or when the attempt has ended. Who
+/// they are is known already.
+pub(in crate::core::dispatch) fn post_or_defer(
+    mailboxes: &Mailboxes,
+    attempt: Option<&Attempt>,
+) -> impl Fn(usize, &Arc<Publication>) {
+    move |worker, publication| {
+        let Some(attempt) = attempt else {
+            return mailboxes.post(worker, Message::Published(Arc::clone(publication)));
+        };
+        let Deferred { told, posts, .. } = &mut *attempt.deferred.borrow_mut();
+        match posts.last_mut() {
+            Some(last) if Arc::ptr_eq(&last.publication, publication) => last.workers.push(worker),
+            _ => {
+                let publication = Arc::clone(publication);
+                posts.push(Post { publication, workers: vec![worker], told: told.len() });
+            }
+        }
+    }
+}
+
 /// Whether a command can be taken back, or does nothing but read.
 pub(super) fn is_undoable(row: &Row, args: &Args<'_>) -> bool {
     let has = |flag| row.flags.has(flag);
@@ -191,7 +225,10 @@ pub(super) fn is_undoable(row: &Row, args: &Args<'_>) -> bool {
         Run::Data(DataRun::Whole(Scope::Shared, _)) => !has(Flags::WRITE),
         Run::Data(DataRun::Whole(Scope::Exclusive, _) | DataRun::LongWhole(..) | DataRun::Container) => false,
         Run::Server(ServerRun::Anywhere(_) | ServerRun::Shared(_)) => {
-            !(has(Flags::ADMIN) || has(Flags::PUBSUB) || has(Flags::MAY_REPLICATE) || has(Flags::WRITE))
+            // Messages leave when the script has ended.
+            let publishes = has(Flags::PUBSUB) && has(Flags::MAY_REPLICATE);
+            let acts = has(Flags::PUBSUB) || has(Flags::MAY_REPLICATE) || has(Flags::WRITE);
+            !has(Flags::ADMIN) && (publishes || !acts)
         }
         Run::Server(_) => false,
     }
@@ -211,10 +248,10 @@ impl<'s> Executor<'s> {
     /// The script has ended: what it has done is done. Its shards are locked still, or it is alone.
     pub(super) fn commit_attempt(&mut self, left: &mut Left) {
         let Some(mut attempt) = self.attempt.take() else { return };
-        let Deferred { told, garbage } = std::mem::take(attempt.deferred.get_mut());
+        let Deferred { told, posts, garbage } = std::mem::take(attempt.deferred.get_mut());
         left.garbage.extend(garbage);
-        if !told.is_empty() {
-            self.tell(&told);
+        if !told.is_empty() || !posts.is_empty() {
+            self.announce(&told, posts);
             left.ready.append(&mut self.server.key_events.waiters.awaited(&told));
         }
         for (row, ticks, fate) in attempt.calls.drain(..) {
@@ -227,6 +264,21 @@ impl<'s> Executor<'s> {
             left.garbage.extend(value.and_then(Kept::into_garbage));
         }
         self.leave_room(attempt);
+    }
+
+    /// Tells what has happened to keys, and sends what was published, in this order.
+    fn announce(&self, told: &[Told], posts: Vec<Post>) {
+        let mut place = 0;
+        for Post { publication, workers, told: end } in posts {
+            self.tell(&told[place..end]);
+            place = end;
+            self.server.pubsub.in_turn(&publication, || {
+                for worker in workers {
+                    self.server.mailboxes.post(worker, Message::Published(Arc::clone(&publication)));
+                }
+            });
+        }
+        self.tell(&told[place..]);
     }
 
     /// Keeps the memory of an attempt for the next, unless it is much.
@@ -279,7 +331,7 @@ impl<'s> Executor<'s> {
         let Some(attempt) = self.attempt.take() else { return };
         let Attempt { kept, counts, deferred, mark, .. } = *attempt;
         self.recorder.forget_since(mark);
-        let (kept, Deferred { mut told, mut garbage }) = (kept.into_inner(), deferred.into_inner());
+        let (kept, Deferred { mut told, mut garbage, .. }) = (kept.into_inner(), deferred.into_inner());
         let keyspace = &self.server.keyspace;
         told.retain(|told| {
             let has_expired = told.event == Event::EXPIRED || told.event == Event::FIELDS_EXPIRED;
