@@ -233,8 +233,8 @@ impl PubSub {
         count
     }
 
-    /// Calls `post`, which hands on a message that [`PubSub::publish`] had handed to somebody who kept it for a
-    /// while: messages of a channel are in one order for everybody.
+    /// Calls `post`, which hands on a message that [`PubSub::publish`] had handed to somebody who kept it for
+    /// a while: messages of a channel are in one order for everybody.
     pub(crate) fn in_turn(&self, publication: &Publication, post: impl FnOnce()) {
         let _others_wait = self.space(publication.topic).part(&publication.channel);
         post();
