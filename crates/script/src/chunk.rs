@@ -4,8 +4,9 @@
 //! see `sandbox.lua`) makes each look-up of a global two. A chunk that has no such instruction can be given
 //! the table behind that face.
 //!
-//! Whether it leaves anything for its next call: in a variable around it, or by drawing random numbers. A
-//! function within it may assign to its variables, which are new for every call.
+//! Whether it leaves anything for its next call: in a variable around it, or in the interpreter, which has a
+//! generator of random numbers and settings of cjson. A function within it may assign to its variables, which
+//! are new for every call.
 //!
 //! What is read is Lua 5.1's own form of a compiled chunk, as this interpreter dumps it, debug information
 //! stripped. Numbers are in the machine's order.
@@ -28,10 +29,28 @@ const MOVE: u32 = 0;
 const GET_UPVALUE: u32 = 4;
 const SET_GLOBAL: u32 = 7;
 const SET_UPVALUE: u32 = 8;
+const SET_LIST: u32 = 34;
 const CLOSURE: u32 = 36;
 const CODE_MASK: u32 = 63;
-/// What names the generator of random numbers.
-const DRAWS: [&[u8]; 2] = [b"random\0", b"randomseed\0"];
+/// The names of what leaves something in the interpreter, or compiles a text that may.
+const KEEPERS: [&[u8]; 11] = [
+    b"random",
+    b"randomseed",
+    b"load",
+    b"loadstring",
+    b"encode_sparse_array",
+    b"encode_max_depth",
+    b"decode_max_depth",
+    b"encode_number_precision",
+    b"encode_keep_buffer",
+    b"encode_invalid_numbers",
+    b"decode_invalid_numbers",
+];
+
+/// Whether a function that knows this text may call by it what leaves something in the interpreter.
+pub(crate) fn names_state(text: &[u8]) -> bool {
+    KEEPERS.contains(&text)
+}
 
 /// Whether the chunk may assign to a global; also where it cannot be read.
 pub(crate) fn may_set_globals(dump: &[u8]) -> bool {
@@ -53,7 +72,8 @@ struct Found {
 fn read(dump: &[u8]) -> Option<Found> {
     dump.get(7..11).filter(|sizes| **sizes == SIZES)?;
     let mut reader = Reader { rest: dump.get(HEADER_BYTES..)?, found: Found::default() };
-    reader.function(&|_, _| true)?;
+    // All that the outermost function has caught outlives its calls.
+    reader.function(None)?;
     Some(reader.found)
 }
 
@@ -63,25 +83,20 @@ struct Reader<'d> {
 }
 
 impl<'d> Reader<'d> {
-    /// Reads the function at the front. Which variables around it outlive a call is asked by their places,
-    /// of which there are so many. None where it cannot be read.
-    fn function(&mut self, outlives: &dyn Fn(usize, usize) -> bool) -> Option<()> {
+    /// Reads the function at the front, which that code makes as its function of this number; nobody
+    /// makes the outermost. None where it cannot be read.
+    fn function(&mut self, maker: Option<(&Code<'_>, u32)>) -> Option<()> {
         self.string()?;
         let upvalues = usize::from(self.take(12)?[8]);
-        let (code, _) = self.array(4)?.as_chunks::<4>();
-        let is_kept = |place: usize| outlives(place, upvalues);
-        for instruction in code.iter().map(|instruction| number(*instruction)) {
-            match instruction & CODE_MASK {
-                SET_GLOBAL => self.found.sets_globals = true,
-                SET_UPVALUE => self.found.keeps_state |= is_kept(operand_b(instruction)),
-                _ => {}
-            }
-        }
+        let (instructions, _) = self.array(4)?.as_chunks::<4>();
+        let code = Code::new(instructions, (upvalues, maker));
+        self.found.sets_globals |= code.sets_globals();
+        self.found.keeps_state |= code.sets_kept();
         for _ in 0..self.int()? {
             self.constant()?;
         }
         for inner in 0..self.int()? {
-            self.function(&|place, count| catches_kept(code, inner, (place, count), &is_kept))?;
+            self.function(Some((&code, inner)))?;
         }
         self.array(4)?;
         for _ in 0..self.int()? {
@@ -101,7 +116,7 @@ impl<'d> Reader<'d> {
             3 => drop(self.take(8)?),
             4 => {
                 let text = self.string()?;
-                self.found.keeps_state |= DRAWS.contains(&text);
+                self.found.keeps_state |= names_state(text.strip_suffix(b"\0").unwrap_or(text));
             }
             _ => return None,
         }
@@ -130,34 +145,83 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// Whether a variable outlives a call that function `inner` catches from around it where this code makes it.
-/// An instruction that makes a function has one behind it for each of `count` variables: a register of this
-/// call, or a variable around this one.
-fn catches_kept(
-    code: &[[u8; 4]],
-    inner: u32,
-    (place, count): (usize, usize),
-    is_kept: &dyn Fn(usize) -> bool,
-) -> bool {
-    let makes_it = |at: &usize| {
-        let instruction = number(code[*at]);
-        instruction & CODE_MASK == CLOSURE && instruction >> 14 == inner
-    };
-    let catches = |at: usize| {
-        let caught =
-            code.get(at + 1..=at + count).and_then(|caught| caught.get(place)).map(|caught| number(*caught));
-        caught.is_none_or(|caught| match caught & CODE_MASK {
-            MOVE => false,
-            GET_UPVALUE => is_kept(operand_b(caught)),
-            _ => true,
+/// The instructions of one function.
+struct Code<'d> {
+    instructions: &'d [[u8; 4]],
+    /// Which of the variables around it that it uses outlive a call of the outermost function.
+    kept: Vec<bool>,
+    /// The numbers of the functions within it, each with where it is made, in ascending order.
+    makers: Vec<(u32, usize)>,
+}
+
+impl<'d> Code<'d> {
+    /// Of a function that uses so many variables around it.
+    fn new(instructions: &'d [[u8; 4]], (upvalues, maker): (usize, Option<(&Code<'_>, u32)>)) -> Code<'d> {
+        let kept = match maker {
+            Some((around, inner)) => around.caught(inner, upvalues),
+            None => vec![true; upvalues],
+        };
+        let mut code = Code { instructions, kept, makers: Vec::new() };
+        code.makers =
+            code.iter().filter(|(_, i)| i & CODE_MASK == CLOSURE).map(|(at, i)| (i >> 14, at)).collect();
+        code.makers.sort_unstable();
+        code
+    }
+
+    /// The instructions and their places, but for numbers that stand in the place of some.
+    fn iter(&self) -> impl Iterator<Item = (usize, u32)> {
+        let mut is_number = false;
+        let all = self.instructions.iter().map(|instruction| number(*instruction)).enumerate();
+        all.filter(move |(_, instruction)| {
+            let is_code = !is_number;
+            is_number = is_code && instruction & CODE_MASK == SET_LIST && operand_c(*instruction) == 0;
+            is_code
         })
-    };
-    let mut makers = (0..code.len()).filter(makes_it).peekable();
-    makers.peek().is_none() || makers.any(catches)
+    }
+
+    fn sets_globals(&self) -> bool {
+        self.iter().any(|(_, instruction)| instruction & CODE_MASK == SET_GLOBAL)
+    }
+
+    /// Whether it assigns to a variable that outlives a call.
+    fn sets_kept(&self) -> bool {
+        let is_kept = |instruction| self.kept.get(operand_b(instruction)).is_none_or(|is_kept| *is_kept);
+        self.iter().any(|(_, instruction)| instruction & CODE_MASK == SET_UPVALUE && is_kept(instruction))
+    }
+
+    /// Which of so many variables outlive a call that function `inner` catches where this code makes it. The
+    /// instruction that makes it has one behind it for each: a register of this call, or a variable around it.
+    fn caught(&self, inner: u32, count: usize) -> Vec<bool> {
+        let first = self.makers.partition_point(|(made, _)| *made < inner);
+        let makers = self.makers[first..].iter().take_while(|(made, _)| *made == inner);
+        let mut kept: Option<Vec<bool>> = None;
+        for (_, at) in makers {
+            let caught = (at + 1..=at + count).map(|at| self.outlives(at));
+            let before = kept.take().unwrap_or_else(|| vec![false; count]);
+            kept = Some(before.iter().zip(caught).map(|(before, now)| *before || now).collect());
+        }
+        kept.unwrap_or_else(|| vec![true; count])
+    }
+
+    /// Whether what is caught by the instruction there outlives a call.
+    fn outlives(&self, at: usize) -> bool {
+        let Some(instruction) = self.instructions.get(at).map(|instruction| number(*instruction)) else {
+            return true;
+        };
+        match instruction & CODE_MASK {
+            MOVE => false,
+            GET_UPVALUE => self.kept.get(operand_b(instruction)).is_none_or(|is_kept| *is_kept),
+            _ => true,
+        }
+    }
 }
 
 fn operand_b(instruction: u32) -> usize {
     (instruction >> 23) as usize
+}
+
+fn operand_c(instruction: u32) -> usize {
+    (instruction >> 14 & 0x1ff) as usize
 }
 
 /// A number in the machine's order.
@@ -213,6 +277,8 @@ mod tests {
             "local function make() local n = 0 return function() n = n + 1 return n end end return make()",
             "return function() return math.random() end",
             "return function() return function() math.randomseed(1) end end",
+            "return function() cjson.encode_sparse_array(true) end",
+            "return function() return loadstring('return math.random()')() end",
         ] {
             assert!(keeps(text), "{text}");
         }
@@ -226,6 +292,23 @@ mod tests {
         ] {
             assert!(!keeps(text), "{text}");
         }
+    }
+
+    #[test]
+    fn numbers_among_instructions_are_none() {
+        // A list of so many elements that the number of its last fifty stands behind the instruction: it reads
+        // as one that assigns to a variable around the function (8 in its lowest bits).
+        let list = |blocks: usize| format!("return function() return {{{}}} end", "1,".repeat(50 * blocks));
+        assert!(!keeps(&list(520)) && !keeps(&list(584)));
+    }
+
+    #[test]
+    fn a_function_of_many_assignments_and_many_functions_is_looked_at_once() {
+        let many = "n = 1 ".repeat(100_000);
+        let text = format!("return function() local n {many} return function() {many} end end");
+        assert!(!keeps(&text), "looked at from each assignment, this would take minutes");
+        let many = "f = function() return f end ".repeat(50_000);
+        assert!(!keeps(&format!("return function() local f {many} return f end")));
     }
 
     #[test]

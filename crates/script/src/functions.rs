@@ -46,6 +46,11 @@ impl Library {
     }
 }
 
+/// A library is looked at no longer for what it might keep once so many functions, and so much of their code,
+/// have been: its code can make any number of functions in no time.
+const REACHED_MAX: usize = 1000;
+const DUMPED_BYTES_MAX: usize = 1 << 20;
+
 const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be \
                         at least one character long";
 
@@ -131,9 +136,13 @@ impl Machine {
         for function in functions {
             reached.push(self.state.functions.get(&function.callback)?);
         }
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut dumped_bytes) = (BTreeSet::new(), 0);
         while let Some(function) = reached.pop() {
             let dump = function.dump(true);
+            dumped_bytes += dump.len();
+            if seen.len() == REACHED_MAX || dumped_bytes > DUMPED_BYTES_MAX {
+                return Ok(false);
+            }
             // One of C has none.
             if dump.is_empty() || !seen.insert(function.to_pointer()) {
                 continue;
@@ -143,11 +152,8 @@ impl Machine {
             }
             for value in lua::upvalues(&self.lua, &function)? {
                 match value {
-                    Value::Nil
-                    | Value::Boolean(_)
-                    | Value::Integer(_)
-                    | Value::Number(_)
-                    | Value::String(_) => {}
+                    Value::Nil | Value::Boolean(_) | Value::Integer(_) | Value::Number(_) => {}
+                    Value::String(text) if !chunk::names_state(&text.as_bytes()) => {}
                     Value::Function(function) => reached.push(function),
                     _ => return Ok(false),
                 }

@@ -82,3 +82,54 @@ fn functions_keep_the_variables_of_their_library() {
         assert_eq!((outcome, reply.out), (Outcome::Done, format!(":{n}\r\n").into_bytes()));
     }
 }
+
+/// Whether a library of this code is said to keep nothing from call to call.
+fn is_stateless(code: &str) -> bool {
+    let code = format!("#!lua name=lib\n{code}");
+    let library = machine().load_library(code.as_bytes(), &mut Toy::default());
+    library.unwrap_or_else(|why| panic!("{code}: {}", why.escape_ascii())).is_stateless()
+}
+
+#[test]
+fn what_a_library_keeps_is_known_wherever_it_is() {
+    let sixty: Vec<String> = (0..60).map(|n| format!("v{n}")).collect();
+    let (names, sum) = (sixty.join(","), sixty.join(" .. "));
+    for code in [
+        // An iterator that was begun while the library was loaded.
+        "local it = ('abc'):gmatch('.') redis.register_function('f', function() return it() end)",
+        "local call = redis.register_function redis.register_function('f', function(k, a) \
+             return loadstring('return math.random()')() end)",
+        "local name = 'random' redis.register_function('f', function() return math[name]() end)",
+        "redis.register_function('f', function() cjson.encode_sparse_array(true) end)",
+        "redis.register_function('f', function() return cjson.encode_max_depth(3) end)",
+        // One of two functions, the last of sixty variables, a variable that two functions share.
+        "local n = 0 redis.register_function('f', function() return n end) \
+         redis.register_function('g', function() n = n + 1 return n end)",
+        "local t = {} redis.register_function('f', function() return #t end)",
+        &format!("local {names} redis.register_function('f', function() v59 = 1 return {sum} end)"),
+    ] {
+        assert!(!is_stateless(code), "{code}");
+    }
+    for code in [
+        "local function f() return 1 end redis.register_function('f', f) redis.register_function('g', f)",
+        "redis.register_function('f', function() local it = ('abc'):gmatch('.') return it() .. it() end)",
+        "redis.register_function('f', function(k) return cjson.encode(cjson.decode(k[1])) end)",
+        &format!("local {names} redis.register_function('f', function() return {sum} end)"),
+    ] {
+        assert!(is_stateless(code), "{code}");
+    }
+}
+
+#[test]
+fn a_library_that_makes_functions_without_end_is_not_looked_at_for_long() {
+    let body = "local x = 1 ".repeat(190);
+    let chain = format!(
+        "local f = function() end for i = 1, 50000 do local g = f f = function() {body} g() end end \
+         redis.register_function('f', f)"
+    );
+    assert!(!is_stateless(&chain));
+    let large = "x = 1 ".repeat(100_000);
+    let many = "local f = function() end for i = 1, 900 do local g = f f = function() local x LARGE g() end end \
+                redis.register_function('f', f)";
+    assert!(!is_stateless(&many.replace("LARGE", &large)), "these are 360 MB of code");
+}
