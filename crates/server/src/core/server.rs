@@ -334,6 +334,7 @@ impl Server {
         self.append.obey(settings);
         self.journal.be_urgent(settings.sync == AppendSync::Always);
         self.append.want(settings.is_wanted);
+        self.journal.look_again();
     }
 
     /// Ends the server: workers send what they still owe and return, and the process exits with

@@ -63,6 +63,8 @@ pub(crate) struct Journal {
     sleep: Sleep,
     /// Somebody waits for what is read: the thread looks again at once.
     is_urgent: AtomicBool,
+    /// What the readers go by has changed: the thread calls them before it rests.
+    is_to_look: AtomicBool,
     is_ending: AtomicBool,
     pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -138,6 +140,7 @@ impl Journal {
             }),
             sleep: Sleep::default(),
             is_urgent: AtomicBool::new(false),
+            is_to_look: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
             thread: Mutex::default(),
         };
@@ -303,6 +306,12 @@ impl Journal {
         self.is_urgent.store(is_urgent, Relaxed);
     }
 
+    /// The settings have changed: a reader may want to be called sooner than it has said.
+    pub(crate) fn look_again(&self) {
+        self.is_to_look.store(true, Release);
+        self.wake();
+    }
+
     /// Hands to the readers what has been published, and waits until each has made sure of it. With all gates
     /// held that is everything.
     pub(crate) fn settle(&self) {
@@ -391,6 +400,9 @@ impl Journal {
     /// Waits: for a moment if something has come, else until something does, or a reader is due.
     fn rest(&self, had_something: bool, due: Option<Duration>) {
         let lock = self.sleep.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_to_look.swap(false, AcqRel) {
+            return;
+        }
         if had_something {
             if self.is_urgent.load(Relaxed) {
                 return;

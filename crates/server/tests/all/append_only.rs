@@ -533,6 +533,19 @@ fn waitaof_tells_of_the_disk_where_there_is_a_file() {
 }
 
 #[test]
+fn what_was_left_to_the_system_is_put_on_the_disk_when_the_settings_change_to_that() {
+    for sync in ["everysec", "always"] {
+        let folder = Folder::new(&format!("change-to-{sync}"));
+        let server = start(folder.config(AppendSync::No));
+        let mut client = Client::connect(&server);
+        client.check("SET a 1", "+OK\r\n");
+        client.wait_for_info("aof_pending_bio_fsync", "1");
+        client.check(&format!("CONFIG SET appendfsync {sync}"), "+OK\r\n");
+        client.check("WAITAOF 1 0 0", "*2\r\n:1\r\n:0\r\n");
+    }
+}
+
+#[test]
 fn clients_that_wait_in_vain_for_the_disk_go_on_and_leave_nothing() {
     let folder = Folder::new("vain");
     let server = start(folder.config(AppendSync::No));
