@@ -189,8 +189,9 @@ impl<'d> Code<'d> {
         self.iter().any(|(_, instruction)| instruction & CODE_MASK == SET_UPVALUE && is_kept(instruction))
     }
 
-    /// Which of so many variables outlive a call that function `inner` catches where this code makes it. The
-    /// instruction that makes it has one behind it for each: a register of this call, or a variable around it.
+    /// Which of so many variables outlive a call that function `inner` catches where this code makes it.
+    /// Behind the instruction that makes it stands one for each: a register of this call, or a variable
+    /// around this function.
     fn caught(&self, inner: u32, count: usize) -> Vec<bool> {
         let first = self.makers.partition_point(|(made, _)| *made < inner);
         let makers = self.makers[first..].iter().take_while(|(made, _)| *made == inner);
@@ -296,8 +297,8 @@ mod tests {
 
     #[test]
     fn numbers_among_instructions_are_none() {
-        // A list of so many elements that the number of its last fifty stands behind the instruction: it reads
-        // as one that assigns to a variable around the function (8 in its lowest bits).
+        // A list of so many elements that the number of its last fifty stands behind the instruction. That
+        // reads like one that assigns to a variable around the function: 8 in its lowest bits.
         let list = |blocks: usize| format!("return function() return {{{}}} end", "1,".repeat(50 * blocks));
         assert!(!keeps(&list(520)) && !keeps(&list(584)));
     }
