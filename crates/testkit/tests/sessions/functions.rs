@@ -4,6 +4,7 @@ use crate::lent::{figure, wait_until};
 use base::random::Random;
 use disk::rdb::{VERSION_WRITTEN, seal};
 use server::Config;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use testkit::in_process::InProcess;
 use testkit::resp_client::RespClient;
 use testkit::resp_value::Value;
@@ -238,6 +239,58 @@ fn functions_without_variables_run_on_workers_and_others_where_those_are() {
             assert_eq!(lent - before == CALLS, is_lent, "{code}");
         }
     }
+}
+
+/// A library of this version, whose function answers with it: run by workers, or where its variables are.
+fn versioned(version: u64) -> String {
+    let (variable, body) = match version % 3 {
+        0 => (format!("local v = {version}"), "return v".to_owned()),
+        1 => ("local n = 0".to_owned(), format!("n = n + 1 return {version}")),
+        _ => (String::new(), format!("return {version}")),
+    };
+    let function = format!("function(keys) redis.call('INCR', keys[1]) {body} end");
+    format!("#!lua name=v\n{variable} redis.register_function('v', {function})")
+}
+
+/// While libraries are replaced, deleted and flushed a call is of one that was there since it was sent, is
+/// answered with an error if there was none, and has happened once if it is answered.
+#[test]
+fn a_call_is_of_the_library_that_is_there_whoever_runs_it() {
+    const VERSIONS: u64 = 150;
+    let server = InProcess::start(Config { worker_threads: 3, ..InProcess::config() });
+    let (oldest, newest, is_over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let call_and_count = &|key: &str| {
+        let (mut client, mut answered) = (server.client().unwrap(), 0);
+        while !is_over.load(SeqCst) {
+            let from = oldest.load(SeqCst);
+            let reply = told(&mut client, &format!("FCALL v 1 {key}"));
+            match reply.parse::<u64>() {
+                Ok(version) => {
+                    assert!((from..=newest.load(SeqCst)).contains(&version), "{version} from {from} on");
+                    answered += 1;
+                }
+                Err(_) => assert_eq!(reply, "ERR Function not found"),
+            }
+        }
+        assert_eq!(told(&mut client, &format!("GET {key}")).parse().unwrap_or(0), answered);
+    };
+    std::thread::scope(|scope| {
+        for key in ["a", "b", "c"] {
+            scope.spawn(move || call_and_count(key));
+        }
+        let mut client = server.client().unwrap();
+        for version in 1..=VERSIONS {
+            match version % 10 {
+                3 => drop(call(&mut client, &["FUNCTION", "FLUSH"])),
+                7 => drop(call(&mut client, &["FUNCTION", "DELETE", "v"])),
+                _ => {}
+            }
+            newest.store(version, SeqCst);
+            assert_eq!(text(&call(&mut client, &["FUNCTION", "LOAD", "REPLACE", &versioned(version)])), "v");
+            oldest.store(version, SeqCst);
+        }
+        is_over.store(true, SeqCst);
+    });
 }
 
 #[test]
