@@ -1,6 +1,6 @@
 //! The append-only file, with the server in this process: what is loaded from files that are whole, cut,
 //! damaged, or of an older form, and who waits for the disk.
-use crate::client::{Client, config, engines, request, start};
+use crate::client::{Client, bulk, config, engines, request, start};
 use base::random::Random;
 use server::{AppendSync, Appending, Clock, Config, DiskAct, DiskWatch, Log, Running};
 use std::io;
@@ -695,6 +695,65 @@ fn a_file_of_times_is_written_and_read() {
     server.stop();
     assert!(read(&folder.file(FIRST)).starts_with(b"#TS:"));
     assert_eq!(len(&folder.start().unwrap()), 1);
+}
+
+/// Requests that count, the replies to them, and what the counters `a` and `b` of this client come to. Files
+/// begin among the first of them, so that what is lost or doubled there is in no later snapshot.
+fn counting(client: usize, round: usize) -> (Vec<u8>, usize, [u64; 2]) {
+    let (a, b) = (format!("a{client}"), format!("b{client}"));
+    let (mut batch, mut replies, mut counts) = (Vec::new(), 0, [0, 0]);
+    let mut add = |words: &[&str]| {
+        batch.extend(request(words));
+        replies += 1;
+    };
+    for step in 0..2000 {
+        let is_early = step < 200;
+        match (step * 7 + round * 13 + client) % 100 {
+            0 if is_early => add(&["BGREWRITEAOF"]),
+            1 => add(&["CONFIG", "SET", "appendfsync", ["always", "everysec", "no"][step % 3]]),
+            2..4 => {
+                add(&["MULTI"]);
+                add(&["INCR", &b]);
+                add(if is_early { &["BGREWRITEAOF"] } else { &["PING"] });
+                add(&["INCR", &b]);
+                add(&["EXEC"]);
+                counts[1] += 2;
+            }
+            4..7 => {
+                add(&["EVAL", "redis.call('INCR', ARGV[1]) return redis.call('INCR', KEYS[1])", "1", &b, &b]);
+                counts[1] += 2;
+            }
+            _ => {
+                add(&["INCR", &a]);
+                counts[0] += 1;
+            }
+        }
+    }
+    (batch, replies, counts)
+}
+
+#[test]
+fn files_that_begin_within_batches_and_transactions_have_each_record_once() {
+    for round in 0..8 {
+        let folder = Folder::new(&format!("cuts-{round}"));
+        let config = || Config { worker_threads: 3, ..folder.config(AppendSync::EverySecond) };
+        let server = folder.start_with(config()).unwrap();
+        let mut clients: Vec<_> = (0..3).map(|_| Client::connect(&server)).collect();
+        let sent: Vec<_> = (0..3).map(|number| counting(number, round)).collect();
+        clients.iter_mut().zip(&sent).for_each(|(client, (batch, ..))| client.send(batch));
+        for (client, (_, replies, _)) in clients.iter_mut().zip(&sent) {
+            (0..*replies).for_each(|_| drop(client.raw_reply()));
+        }
+        clients[0].wait_for_info("aof_rewrite_in_progress", "0");
+        drop(clients);
+        server.stop();
+        let server = folder.start_with(config()).unwrap();
+        let mut client = Client::connect(&server);
+        for (number, (_, _, [a, b])) in sent.iter().enumerate() {
+            let values = format!("*2\r\n{}{}", bulk(&a.to_string()), bulk(&b.to_string()));
+            client.check(&format!("MGET a{number} b{number}"), &values);
+        }
+    }
 }
 
 /// Words are written before their command has run, and from where they arrived where they are framed as the

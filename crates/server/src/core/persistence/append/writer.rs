@@ -271,6 +271,7 @@ impl Reader for Writer {
             // All that is below an instant is published at it, so no run is on both sides.
             let cut_at = self.append.cut_at();
             let (now, later) = rest.split_at(rest.partition_point(|run| run.first < cut_at));
+            debug_assert!(now.iter().all(|run| run.end <= cut_at), "a run goes into two files");
             self.gather(now);
             rest = later;
         }
