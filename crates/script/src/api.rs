@@ -1,7 +1,7 @@
 //! The table `redis` of scripts. Its functions ask the [host](crate::Host) of the running script.
 //!
 //! `call` and `pcall` are on the path of every command of a script.
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, KEPT_BYTES};
 use crate::error;
 use crate::functions;
 use crate::host::{self, AclCheck, LogLevel};
@@ -48,9 +48,6 @@ struct Exchange {
     arguments: Arguments,
     reply: Reply,
 }
-
-/// A buffer for replies beyond this is given back at the next call.
-const KEPT_BYTES: usize = 1 << 20;
 
 impl AsRef<[u8]> for Exchange {
     fn as_ref(&self) -> &[u8] {

@@ -17,8 +17,8 @@ pub(crate) struct Arguments {
     has_other: bool,
 }
 
-/// A buffer beyond this is given back before the next call.
-const KEPT_BYTES: usize = 1 << 20;
+/// A buffer of arguments, or of a reply, beyond this is given back before the next call.
+pub(crate) const KEPT_BYTES: usize = 1 << 20;
 
 impl Arguments {
     /// Takes these in place of what was there.

@@ -133,7 +133,7 @@ impl<M: Medium> Increment<M> {
     pub fn write_blocks(&mut self) -> io::Result<()> {
         let rest = (self.len + self.gathered_bytes() as u64) % BLOCK_BYTES;
         let end = (self.bytes.len() as u64).saturating_sub(rest) as usize;
-        if end > self.written { self.write_to(end) } else { Ok(()) }
+        if end > self.written { self.write_to(end, &[], 0) } else { Ok(()) }
     }
 
     /// Gathers these pieces behind what is gathered, and writes all whole blocks, as
@@ -144,7 +144,7 @@ impl<M: Medium> Increment<M> {
         let rest = ((self.len + (self.gathered_bytes() + bytes) as u64) % BLOCK_BYTES) as usize;
         let are_small = bytes < pieces.len() * (WRITE_BYTES_MAX / WRITE_PIECES_MAX);
         let is_copied = self.keep != Keep::Nothing || bytes <= rest || are_small;
-        let done = if is_copied { Ok(()) } else { self.write_through(pieces, bytes - rest) };
+        let done = if is_copied { Ok(()) } else { self.write_to(self.bytes.len(), pieces, bytes - rest) };
         // What the file does not have.
         let mut passed = if is_copied || done.is_err() { 0 } else { bytes - rest };
         for piece in pieces {
@@ -155,49 +155,29 @@ impl<M: Medium> Increment<M> {
         if is_copied { self.write_blocks() } else { done }
     }
 
-    /// Writes all that is gathered, and so many bytes of these pieces. After an error none of that counts as
-    /// written.
-    fn write_through(&mut self, pieces: &[&[u8]], count: usize) -> io::Result<()> {
-        self.cut_tail()?;
-        let all = [&[&self.bytes[self.written..]], pieces].concat();
-        let total = self.bytes.len() - self.written + count;
-        if let Err(error) = append_all(&mut self.medium, &all, total) {
-            self.has_tail = self.medium.cut(self.len).is_err();
-            return Err(error);
-        }
-        self.is_unsynced = true;
-        self.len += total as u64;
-        self.written = self.bytes.len();
-        self.forget_written();
-        Ok(())
-    }
-
     /// Writes all that is gathered. After an error it is still gathered, but for what was written before.
     pub fn write(&mut self) -> io::Result<()> {
-        self.write_to(self.bytes.len())
+        self.write_to(self.bytes.len(), &[], 0)
     }
 
-    fn write_to(&mut self, end: usize) -> io::Result<()> {
-        self.cut_tail()?;
-        let bytes = &self.bytes[self.written..end];
-        if let Err(error) = append_all(&mut self.medium, &[bytes], bytes.len()) {
-            // Whoever reads the file meanwhile is to see whole commands, if that is possible.
-            self.has_tail = self.medium.cut(self.len).is_err();
-            return Err(error);
-        }
-        self.is_unsynced |= end > self.written;
-        self.len += (end - self.written) as u64;
-        self.written = end;
-        self.forget_written();
-        Ok(())
-    }
-
-    /// Cuts off what a write that failed has left.
-    fn cut_tail(&mut self) -> io::Result<()> {
+    /// Writes what is gathered up to `end`, and so many bytes of these pieces behind it. After an error none
+    /// of that counts as written.
+    fn write_to(&mut self, end: usize, pieces: &[&[u8]], count: usize) -> io::Result<()> {
         if self.has_tail {
             self.medium.cut(self.len)?;
             self.has_tail = false;
         }
+        let all = [&[&self.bytes[self.written..end]], pieces].concat();
+        let total = end - self.written + count;
+        if let Err(error) = append_all(&mut self.medium, &all, total) {
+            // Whoever reads the file meanwhile is to see whole commands, if that is possible.
+            self.has_tail = self.medium.cut(self.len).is_err();
+            return Err(error);
+        }
+        self.is_unsynced |= total > 0;
+        self.len += total as u64;
+        self.written = end;
+        self.forget_written();
         Ok(())
     }
 

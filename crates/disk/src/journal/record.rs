@@ -192,13 +192,12 @@ impl Records {
     }
 
     fn add_frames(&mut self, number: u64, frames: &[u8]) {
-        self.count += 1;
         match Frame::first(frames) {
             Some((Frame { db, audience: Audience::Everybody, words }, [])) => {
-                self.count -= 1;
-                self.add_words(number, db, words);
+                self.add_words(number, db, words)
             }
             _ => {
+                self.count += 1;
                 self.begin(number, Shape::Frames, self.bytes.len());
                 self.bytes.extend_from_slice(frames);
             }
@@ -232,11 +231,6 @@ impl Records {
     #[inline]
     pub fn room_bytes(&self) -> usize {
         self.bytes.capacity() + self.runs.capacity() * HEAD_BYTES
-    }
-
-    /// Makes room for so many bytes.
-    pub fn reserve(&mut self, bytes: usize) {
-        self.bytes.reserve(bytes);
     }
 
     /// Forgets them, and keeps the room.

@@ -284,8 +284,9 @@ impl Recorder {
         if self.is_on() {
             cold_path();
             let mut notes = self.notes.borrow_mut();
-            let records = std::mem::take(&mut notes.records);
-            if !records.is_empty() {
+            // Where commands have changed nothing, the room that was taken for them serves the next batch.
+            if !notes.records.is_empty() {
+                let records = std::mem::take(&mut notes.records);
                 journal.publish(notes.lane, records);
             }
         }

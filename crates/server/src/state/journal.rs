@@ -199,7 +199,7 @@ impl Journal {
 
     /// Removals read as these settings say.
     pub(crate) fn obey(&self, config: &Config) {
-        let bit = |is_on: bool, bit: u8| if is_on { bit } else { 0 };
+        let bit = |is_on: bool, word: u8| if is_on { word } else { 0 };
         let words = bit(config.lazyfree_expire, Words::EXPIRES_LAZILY)
             | bit(config.lazyfree_eviction, Words::EVICTS_LAZILY)
             | bit(config.lazyfree_server_del, Words::DELETES_LAZILY);

@@ -2,8 +2,9 @@
 //! shows.
 //!
 //! A worker that has nothing to do sleeps. Only the first always wakes ten times a second, for the rates and
-//! for memory; the others tick while they have clients to watch or, with `timeout`, any clients, and once or
-//! twice after they have been busy, to give back what their batches took and their engines keep to send from.
+//! for memory; the others tick while they have clients to watch or, with `timeout`, any clients, while they
+//! have compiled libraries of functions, which may go, and once or twice after they have been busy, to give
+//! back what their batches took and their engines keep to send from.
 //!
 //! Expiry is on time because every worker, before it sleeps, looks when the next key is due. One of them at a
 //! time holds the watch for it ([`ExpiryWatch`](crate::state::expiry_watch::ExpiryWatch)): the first to see
@@ -67,8 +68,7 @@ impl Worker<'_> {
         sooner(measured, expire)
     }
 
-    /// Whether this worker has anything to do ten times a second. One that has called functions looks whether
-    /// their libraries have gone.
+    /// Whether this worker has anything to do ten times a second.
     fn ticks(&self) -> bool {
         let is_timing = self.executor.config().timeout_s > 0 && !self.table.is_empty();
         let counters = self.executor.counters();

@@ -195,9 +195,12 @@ impl FunctionInterpreter {
 
     /// The same, for the interpreter that runs functions. Libraries may have gone elsewhere.
     pub(crate) fn tidy(&mut self, libraries: &Libraries) {
-        let catalog = libraries.now();
-        if self.compiled.len() > catalog.size().0 + FORGOTTEN_MAX {
-            self.keep_only(&catalog);
+        // Few cannot be too many, whoever else asks for the catalog.
+        if self.compiled.len() > FORGOTTEN_MAX {
+            let catalog = libraries.now();
+            if self.compiled.len() > catalog.size().0 + FORGOTTEN_MAX {
+                self.keep_only(&catalog);
+            }
         }
         self.collect();
     }

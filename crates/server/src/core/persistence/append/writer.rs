@@ -98,17 +98,24 @@ impl Writer {
         if self.append.has_times() {
             self.tell_time();
         }
-        self.next = runs[runs.len() - 1].end;
         let mut rest = runs;
         while !rest.is_empty() {
             let (plain, others) = rest.split_at(self.stream.count_plain(rest));
-            self.gather_plain(plain);
+            if let [.., last] = plain {
+                self.gather_plain(plain);
+                self.next = last.end;
+            }
             rest = others;
             if let [first, behind @ ..] = others {
                 self.stream.write(first, self.current.gather());
+                self.next = first.end;
                 rest = behind;
             }
+            self.write_if_much();
         }
+    }
+
+    fn write_if_much(&mut self) {
         if self.current.gathered_bytes() >= WRITE_BYTES
             && self.failed.is_none()
             && let Some(server) = self.server.upgrade()
