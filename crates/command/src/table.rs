@@ -81,10 +81,10 @@ pub(crate) const ROW: Command = Command {
 pub enum DataRun {
     /// On its keys, their shards locked.
     Keys(fn(&mut Call<'_, '_>) -> Done),
-    /// The same; it may leave a [`crate::Wait`] instead of a reply.
-    Blocking(fn(&mut Call<'_, '_>) -> Done),
     /// The same, of a command that may take long.
     Long(&'static Long),
+    /// The same; it may leave a [`crate::Wait`] instead of a reply.
+    Blocking(&'static Long),
     /// On the whole keyspace.
     Whole(Scope, fn(&mut WholeCall<'_>) -> Done),
     /// The same, of a command that only reads and may take long.
@@ -122,6 +122,11 @@ pub struct Long {
 }
 
 impl Long {
+    /// Of a command that never does.
+    pub const fn quick(run: fn(&mut Call<'_, '_>) -> Done) -> Long {
+        Long { work: |_| None, writes: |_| false, words_min: 0, run }
+    }
+
     /// Of a command that only reads.
     pub const fn reading(
         work: fn(&mut Call<'_, '_>) -> Option<u64>,

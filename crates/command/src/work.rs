@@ -22,7 +22,8 @@ impl Call<'_, '_> {
         self.view.extent(key)
     }
 
-    fn elements(&self) -> impl Iterator<Item = u64> {
+    /// How many elements each of its keys has.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = u64> {
         self.keys().iter().map(|key| self.extent(key).elements)
     }
 }

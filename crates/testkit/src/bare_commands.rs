@@ -70,8 +70,8 @@ impl BareCommands {
             return Err(Error::wrong_arity(&full_name));
         }
         match command.run {
-            DataRun::Keys(run) | DataRun::Blocking(run) => self.run_on_keys(command, run, args, reply),
-            DataRun::Long(long) => self.run_on_keys(command, long.run, args, reply),
+            DataRun::Keys(run) => self.run_on_keys(command, run, args, reply),
+            DataRun::Long(long) | DataRun::Blocking(long) => self.run_on_keys(command, long.run, args, reply),
             DataRun::KeysOrAll(ways) if (ways.needs_all)(&args) => self.run_on_all(ways.all.run, args, reply),
             DataRun::KeysOrAll(ways) => self.run_on_keys(command, ways.keys.run, args, reply),
             DataRun::Whole(_, run) => self.run_on_all(run, args, reply),

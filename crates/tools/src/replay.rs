@@ -121,10 +121,10 @@ impl<'k> Replay<'k> {
         let mut reply = Reply::new(Protocol::Resp2);
         reply.bound(0);
         let all = match command.run {
-            DataRun::Keys(run) | DataRun::Blocking(run) => {
-                return self.run_on_keys(command, run, args, &mut reply);
+            DataRun::Keys(run) => return self.run_on_keys(command, run, args, &mut reply),
+            DataRun::Long(long) | DataRun::Blocking(long) => {
+                return self.run_on_keys(command, long.run, args, &mut reply);
             }
-            DataRun::Long(long) => return self.run_on_keys(command, long.run, args, &mut reply),
             DataRun::KeysOrAll(ways) if !(ways.needs_all)(&args) => {
                 return self.run_on_keys(command, ways.keys.run, args, &mut reply);
             }

@@ -82,7 +82,7 @@ pub(super) const BLPOP: Command = Command {
         history: &[("6.0.0", "The timeout may have a fraction.")],
         ..ABOUT
     },
-    run: DataRun::Blocking(blpop),
+    run: DataRun::Blocking(&Long::quick(blpop)),
     ..ROW
 };
 
@@ -99,7 +99,7 @@ pub(super) const BRPOP: Command = Command {
         history: &[("6.0.0", "The timeout may have a fraction.")],
         ..ABOUT
     },
-    run: DataRun::Blocking(brpop),
+    run: DataRun::Blocking(&Long::quick(brpop)),
     ..ROW
 };
 
@@ -121,7 +121,7 @@ pub(super) const BLMPOP: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Blocking(blmpop),
+    run: DataRun::Blocking(&Long::writing(work::popped_of_several, blmpop)),
     ..ROW
 };
 

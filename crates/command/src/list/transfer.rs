@@ -6,7 +6,7 @@
 use super::end_named;
 use super::row::{ABOUT, ROW, popped_event, pushed_event};
 use crate::wait::{self, Wait};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec, Long};
 use resp::Reply;
 use store::{End, Kind};
 
@@ -75,7 +75,7 @@ pub(super) const BLMOVE: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Blocking(blmove),
+    run: DataRun::Blocking(&Long::quick(blmove)),
     ..ROW
 };
 
@@ -96,7 +96,7 @@ pub(super) const BRPOPLPUSH: Command = Command {
         }),
         ..ABOUT
     },
-    run: DataRun::Blocking(brpoplpush),
+    run: DataRun::Blocking(&Long::quick(brpoplpush)),
     ..ROW
 };
 

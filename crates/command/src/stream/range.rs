@@ -113,13 +113,16 @@ pub(super) struct Walk {
 impl Walk {
     /// Replies an array of at most `count` of the entries, or its beginning. Returns how many are left.
     pub(super) fn begin(&mut self, reply: &mut Reply, stream: &Stream, count: Option<u64>) -> u64 {
-        let wanted = count.unwrap_or(u64::MAX);
+        let (wanted, ids) = (count.unwrap_or(u64::MAX), (self.start, self.end));
         let header = reply.deferred();
         let mut share = Share::first(wanted, reply);
         let is_whole = self.reply(reply, stream, &mut share);
         let written = share.written();
         // The entries that are left are counted only if there are any.
-        let rest = if is_whole || written == wanted { 0 } else { self.count(stream).min(wanted - written) };
+        let rest = match is_whole || written == wanted {
+            true => 0,
+            false => stream.count_between(ids, wanted).min(wanted) - written,
+        };
         reply.fill_array(header, (written + rest) as usize);
         rest
     }
@@ -159,10 +162,6 @@ impl Walk {
             (None, _) => (self.start, self.end) = (Id::MAX, Id::MIN),
         }
         self.is_over()
-    }
-
-    fn count(&self, stream: &Stream) -> u64 {
-        stream.count_between(self.start, self.end)
     }
 }
 

@@ -8,7 +8,11 @@ use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
 use crate::wait::{self, Wait};
-use crate::{Access, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, KeySpec};
+use crate::work::STEPS_AN_EDIT;
+use crate::{
+    Access, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, KeySpec, LONG_STEPS,
+    Long,
+};
 use base::Millis;
 use resp::{Args, Protocol, Reply};
 use std::ops::ControlFlow;
@@ -35,7 +39,7 @@ pub(super) const XREAD: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Blocking(xread),
+    run: DataRun::Blocking(&Long::reading(read_at_once, xread)),
     ..ROW
 };
 
@@ -63,7 +67,7 @@ pub(super) const XREADGROUP: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Blocking(xreadgroup),
+    run: DataRun::Blocking(&Long::writing(given, xreadgroup)),
     ..ROW
 };
 
@@ -90,6 +94,53 @@ struct Request<'a> {
     name: Option<Name<'a>>,
     /// The argument that is the first id.
     ids_at: usize,
+}
+
+/// The entries of all streams but the last, which is read as the client reads, up to COUNT of each. None
+/// where they are few: what is found nowhere is waited for here.
+fn read_at_once(call: &mut Call<'_, '_>) -> Option<u64> {
+    let others = call.keys().len().checked_sub(1)?;
+    if call.elements().take(others).sum::<u64>() < LONG_STEPS {
+        return None;
+    }
+    let request = request(&call.args, Reader::Alone, call.view.now()).ok()?;
+    let mut steps = 0;
+    for (index, key) in call.keys()[..others].iter().enumerate() {
+        let start = start(call, key, call.args.at(request.ids_at + index), &request).ok()?;
+        let (Ok(Some(stream)), From::Behind(id)) = (call.view.stream(key), start) else { continue };
+        steps += behind(stream, id, request.count);
+    }
+    (steps >= LONG_STEPS).then_some(steps)
+}
+
+/// The entries that are given to the consumer, or given again, each of which is noted.
+fn given(call: &mut Call<'_, '_>) -> Option<u64> {
+    if call.elements().sum::<u64>() < LONG_STEPS / STEPS_AN_EDIT {
+        return Some(0);
+    }
+    let request = request(&call.args, Reader::InGroup, call.view.now()).ok()?;
+    let name = request.name?;
+    if request.count.is_some_and(|count| count < LONG_STEPS / STEPS_AN_EDIT) {
+        return Some(0);
+    }
+    let mut steps = 0;
+    for (index, key) in call.keys().iter().enumerate() {
+        let Ok(Some(stream)) = call.view.stream(key) else { continue };
+        let Some(group) = stream.group(name.group) else { continue };
+        steps += STEPS_AN_EDIT
+            * match call.args.at(request.ids_at + index) == b">" {
+                true => behind(stream, group.last_id(), request.count),
+                false => group.pending_len().min(request.count.unwrap_or(u64::MAX)),
+            };
+    }
+    Some(steps)
+}
+
+/// How many entries are behind this id, up to `count`, and to as many as take long.
+fn behind(stream: &Stream, id: Id, count: Option<u64>) -> u64 {
+    let Some(next) = id.next() else { return 0 };
+    let enough = count.unwrap_or(u64::MAX).min(LONG_STEPS);
+    stream.count_between((next, Id::MAX), enough).min(enough)
 }
 
 fn xread(call: &mut Call<'_, '_>) -> Done {

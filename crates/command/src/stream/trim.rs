@@ -5,7 +5,7 @@
 use super::id;
 use super::row::{ABOUT, ROW, XTRIM_EVENT};
 use crate::argument::{int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, LONG_STEPS, Long};
 use resp::Args;
 use store::{Id, Precision, References, Settings, Trim};
 
@@ -186,13 +186,23 @@ pub(super) fn references(word: &[u8]) -> Option<References> {
     }
 }
 
-/// By how many entries go beyond MAXLEN; leaves go as a whole, unless references are looked for. How many are
-/// before MINID is not known.
+/// By how many entries go; leaves go as a whole, unless references are looked for.
 fn trimmed(call: &mut Call<'_, '_>) -> Option<u64> {
     const ENTRIES_A_STEP: u64 = 32;
     let Ok(options) = options_of_xtrim(&call.args) else { return Some(0) };
-    let Some(Trim::MaxLen(max)) = options.trim else { return Some(0) };
-    let going = call.view.extent(call.key(0)).elements.saturating_sub(max);
+    let len = call.view.extent(call.key(0)).elements;
+    let going = match options.trim {
+        _ if len < LONG_STEPS => 0,
+        Some(Trim::MaxLen(max)) => len.saturating_sub(max),
+        Some(Trim::MinId(min)) => {
+            let before = min.prev().map(|last| (Id::MIN, last));
+            let stream = call.view.stream(call.key(0)).ok()?;
+            before
+                .zip(stream)
+                .map_or(0, |(ids, stream)| stream.count_between(ids, LONG_STEPS * ENTRIES_A_STEP))
+        }
+        None => 0,
+    };
     let going = if options.is_about { going.min(options.entries_max(call.view.settings())) } else { going };
     Some(match options.references {
         None | Some(References::Keep) => going / ENTRIES_A_STEP,

@@ -77,7 +77,7 @@ pub(super) const BZPOPMIN: Command = Command {
         history: &[("6.0.0", "The timeout may have a fraction.")],
         ..ABOUT
     },
-    run: DataRun::Blocking(bzpopmin),
+    run: DataRun::Blocking(&Long::quick(bzpopmin)),
     ..ROW
 };
 
@@ -94,7 +94,7 @@ pub(super) const BZPOPMAX: Command = Command {
         history: &[("6.0.0", "The timeout may have a fraction.")],
         ..ABOUT
     },
-    run: DataRun::Blocking(bzpopmax),
+    run: DataRun::Blocking(&Long::quick(bzpopmax)),
     ..ROW
 };
 
@@ -116,7 +116,7 @@ pub(super) const BZMPOP: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Blocking(bzmpop),
+    run: DataRun::Blocking(&Long::writing(work::popped_of_several, bzmpop)),
     ..ROW
 };
 

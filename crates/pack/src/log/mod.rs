@@ -206,11 +206,11 @@ impl Log {
         }
     }
 
-    /// How many entries there are between two ids, both included. Looks at each leaf between them, and at the
-    /// entries of the first and the last alone.
-    pub fn count_between(&self, start: Id, end: Id) -> u64 {
+    /// How many entries there are between two ids, both included; where there are `enough`, so many or a few
+    /// more. Looks at each leaf between them, and at the entries of the first and the last alone.
+    pub fn count_between(&self, (start, end): (Id, Id), enough: u64) -> u64 {
         let (mut count, mut next) = (0, self.seek(start));
-        while let Some(location) = next {
+        while let Some(location) = next.filter(|_| count < enough) {
             let leaf = self.leaf(&location);
             let (first, last) = (leaf.first_id(), leaf.last_id());
             if first.is_some_and(|first| first > end) {

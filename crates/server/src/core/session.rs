@@ -390,8 +390,10 @@ impl Session {
         let subscriptions = self.subscriptions.take();
         // What ran before, in the same turn, may have been recorded after the session was lent.
         let records_end = self.records_end.max(lent.records_end);
-        // EXEC of a script may have ended the session (CLIENT KILL, SHUTDOWN).
-        let after = if lent.after >= After::Close { lent.after } else { After::Next };
+        // EXEC of a script may have ended the session (CLIENT KILL, SHUTDOWN). A request that may wait for
+        // its keys may have begun to.
+        let ends_or_waits = lent.after >= After::Close || lent.after == After::Wait;
+        let after = if ends_or_waits { lent.after } else { After::Next };
         *self = Session { subscriptions, after, records_end, ..lent };
     }
 

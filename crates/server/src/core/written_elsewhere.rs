@@ -14,6 +14,8 @@ pub(crate) struct Writing {
     pub(in crate::core) made: Made,
     /// What it tells the journal, and in which words; None where nobody read it when the request began.
     pub(in crate::core) effects: Option<(Effects, Words)>,
+    /// It has found nothing there, and would wait for its keys.
+    pub(in crate::core) waits: bool,
     pub(in crate::core) tries: u32,
     #[expect(dead_code, reason = "its end lets the keys go")]
     pub(in crate::core) hold: Hold,

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! Open --- a request takes long ---> Lent --- it has run ---> Writing --- all is written ---> Busy
-//!                                      \--- the client is killed ---> Closing --- it has run ---> gone
+//!                                     |\--- the client is killed ---> Closing --- it has run ---> gone
+//!                                      \--- it would wait for its keys ---> Parked
 //! ```
 //!
 //! What such a request has written there takes its place before anything else is done, also when the client
@@ -20,6 +21,7 @@ use super::table::Flow;
 use crate::core::lent::{Lent, lend};
 use crate::core::session::Session;
 use crate::core::written_elsewhere::Committed;
+use net::ConnId;
 use resp::{Enough, Remainder, Reply};
 use std::ops::ControlFlow;
 use store::Garbage;
@@ -71,8 +73,13 @@ impl Worker<'_> {
         connection.session.take_back(session);
         connection.protocol = reply.protocol;
         let (Flow::Lent, Some(unfinished)) = (connection.flow, connection.unfinished.as_deref_mut()) else {
+            self.end_its_wait(id);
             return self.discard(reply);
         };
+        if let Some(waiting) = &mut connection.session.waiting {
+            waiting.is_mute = is_mute;
+            return self.wait_behind(id);
+        }
         if let Err(error) = done {
             reply.error(error.text());
         }
@@ -82,6 +89,17 @@ impl Worker<'_> {
         unfinished.arrive(request, Box::new(Arrived::new(reply)), ticks);
         connection.flow = Flow::Writing;
         self.again.push(id);
+    }
+
+    /// A request has begun to wait for its keys (`park`). What was pushed meanwhile is sent before its reply.
+    #[cold]
+    fn wait_behind(&mut self, id: ConnId) {
+        let Some(connection) = self.table.at(id) else { return };
+        connection.flow = Flow::Parked;
+        if let Some(pushed) = connection.unfinished.take().map(|unfinished| unfinished.into_pushed()) {
+            self.push(id, &pushed);
+        }
+        self.park(id);
     }
 
     /// Frees a reply that nobody wants, in the background if it is long.
@@ -98,7 +116,8 @@ impl Worker<'_> {
         let Some(mut connection) = self.disconnected.take_awaiting(session.conn) else { return };
         connection.session.take_back(session);
         if connection.flow == Flow::Lent {
-            connection.flow = Flow::Busy;
+            let waits = connection.session.waiting.is_some();
+            connection.flow = if waits { Flow::Parked } else { Flow::Busy };
         }
         self.keep_last_requests(connection);
     }

@@ -74,6 +74,11 @@ impl Unfinished {
         self.ticks += ticks;
     }
 
+    /// What was pushed meanwhile.
+    pub(super) fn into_pushed(self) -> Vec<u8> {
+        self.pushed
+    }
+
     /// Keeps a push, which is sent after the reply.
     pub(super) fn push_behind(&mut self, bytes: &[u8]) {
         self.pushed.extend_from_slice(bytes);

@@ -85,10 +85,14 @@ impl Stream {
         self.log.visit(from, direction, visit);
     }
 
-    /// How many entries there are between two ids, both included. Visits leaves, and entries only in the
-    /// first and the last of these.
-    pub fn count_between(&self, start: Id, end: Id) -> u64 {
-        self.log.count_between(start, end)
+    /// How many entries there are between two ids, both included; where there are `enough`, so many or a few
+    /// more. Visits leaves, and entries only in the first and the last of these; nothing where all entries
+    /// are between them.
+    pub fn count_between(&self, ids: (Id, Id), enough: u64) -> u64 {
+        match ids.0 <= self.first_id() && self.last_id <= ids.1 {
+            true => self.len(),
+            false => self.log.count_between(ids, enough),
+        }
     }
 
     /// Adds an entry. Its id is greater than the last.

@@ -22,7 +22,7 @@ fn told(listener: &mut RespClient, other: &mut RespClient) -> Vec<String> {
 }
 
 /// Each takes long.
-const REQUESTS: [&str; 31] = [
+const REQUESTS: [&str; 37] = [
     "SUNIONSTORE d set other",
     "SUNIONSTORE set set other",
     "SINTERSTORE d set set",
@@ -54,6 +54,12 @@ const REQUESTS: [&str; 31] = [
     "XTRIM stream MAXLEN 3",
     "XTRIM stream MAXLEN ~ 3 LIMIT 100000",
     "XAUTOCLAIM stream group two 0 0 COUNT 1000",
+    "XTRIM stream MINID 5990-3",
+    "XTRIM stream MINID ~ 5990-3 LIMIT 0",
+    "XREADGROUP GROUP group two STREAMS stream >",
+    "XREADGROUP GROUP group one COUNT 1000 BLOCK 0 STREAMS stream 7",
+    "BLMPOP 0 2 none list RIGHT COUNT 1000",
+    "BZMPOP 7 2 none zset MAX COUNT 1000",
 ];
 
 /// The data of these requests.
@@ -179,6 +185,110 @@ fn it_runs_again_where_a_key_has_changed_that_could_not_be_held_back() {
         assert_eq!(text(&writer.receive().unwrap()), expected.to_string(), "{change}");
         assert_eq!(text(&call(&mut other, "SCARD d")), expected.to_string(), "{change}");
     }
+}
+
+/// Requests that take long and may wait, what takes all away from each before it is put in its place, and
+/// what answers it then.
+const MAY_WAIT: [(&str, &str, &str); 3] = [
+    ("BLMPOP 0 2 none list LEFT COUNT 1000", "FLUSHALL", "RPUSH none zz"),
+    ("BZMPOP 0 2 zset none MIN COUNT 1000", "EVAL return(redis.call('DEL','zset')) 0", "ZADD none 1 zz"),
+    (
+        "XREADGROUP GROUP group two BLOCK 0 STREAMS stream >",
+        "EVAL return(redis.call('XGROUP','SETID','stream','group','$')) 0",
+        "XADD stream 999999-1 field zz",
+    ),
+];
+
+/// Has a client send such a request, and begin to wait for its keys.
+fn begin_to_wait(server: &InProcess, writer: &mut RespClient, other: &mut RespClient, number: usize) {
+    let (request, empty, _) = MAY_WAIT[number];
+    call(other, "FLUSHALL");
+    fill_all(other);
+    fill_stream(other);
+    hold(server, writer, request);
+    let emptied = call(other, empty);
+    assert!(!matches!(emptied, Value::Line(b'-', _)), "{empty}: {emptied:?}");
+    assert_eq!(figure(other, "blocked_clients"), "0");
+    server.server.hold_lent(false);
+    wait_until(other, |other| figure(other, "blocked_clients") == "1");
+}
+
+#[test]
+fn one_that_finds_nothing_when_it_is_to_be_put_in_its_place_waits() {
+    let server = server();
+    let (mut writer, mut other) = (server.client().unwrap(), server.client().unwrap());
+    for (number, (request, _, fill)) in MAY_WAIT.into_iter().enumerate() {
+        begin_to_wait(&server, &mut writer, &mut other, number);
+        writer.send(&["ECHO", "behind"]).unwrap();
+        call(&mut other, fill);
+        let answered = format!("{:?}", writer.receive().unwrap());
+        assert!(answered.contains("[122, 122]"), "{request} is answered with what came: {answered}");
+        assert_eq!(text(&writer.receive().unwrap()), "behind", "{request}");
+        assert_eq!(figure(&mut other, "blocked_clients"), "0");
+        assert_eq!(figure(&mut other, "total_blocking_keys"), "0");
+    }
+}
+
+#[test]
+fn one_that_waits_after_all_is_answered_when_its_time_is_over_behind_what_was_pushed() {
+    let server = server();
+    let (mut writer, mut other) = (server.client().unwrap(), server.client().unwrap());
+    for request in ["HELLO 3", "CLIENT TRACKING ON", "GET list2"] {
+        call(&mut writer, request);
+    }
+    fill_all(&mut other);
+    hold(&server, &mut writer, "BLMPOP 0.25 1 list LEFT COUNT 1000");
+    for change in ["SET list2 1", "FLUSHALL"] {
+        call(&mut other, change);
+    }
+    server.server.hold_lent(false);
+    wait_until(&mut other, |other| figure(other, "blocked_clients") == "1");
+    let pushed = format!("{:?}", writer.receive().unwrap());
+    assert!(pushed.contains("Aggregate(62"), "an invalidation comes at once: {pushed}");
+    server.time.advance(std::time::Duration::from_millis(250));
+    loop {
+        match writer.receive().unwrap() {
+            Value::Aggregate(b'>', _) => {}
+            last => break assert_eq!(last, Value::Line(b'_', Vec::new())),
+        }
+    }
+    assert_eq!(figure(&mut other, "blocked_clients"), "0");
+}
+
+#[test]
+fn one_that_waits_after_all_takes_nothing_when_its_client_has_gone() {
+    let server = server();
+    let mut other = server.client().unwrap();
+    for (number, is_killed) in [(0, true), (0, false), (1, true), (2, false)] {
+        let mut writer = server.client().unwrap();
+        let id = text(&call(&mut writer, "CLIENT ID"));
+        let (request, empty, _) = MAY_WAIT[number];
+        call(&mut other, "FLUSHALL");
+        fill_all(&mut other);
+        fill_stream(&mut other);
+        hold(&server, &mut writer, request);
+        match is_killed {
+            true => drop(call(&mut other, &format!("CLIENT KILL ID {id}"))),
+            false => drop(writer),
+        }
+        call(&mut other, empty);
+        server.server.hold_lent(false);
+        wait_until(&mut other, |other| figure(other, "connected_clients") == "1");
+        wait_until(&mut other, |other| figure(other, "total_blocking_keys") == "0");
+        call(&mut other, "DEL none");
+        assert_eq!(text(&call(&mut other, "RPUSH none a")), "1", "{request}");
+        assert_eq!(text(&call(&mut other, "LLEN none")), "1", "nobody has taken it: {request}");
+    }
+}
+
+#[test]
+fn who_wants_no_reply_gets_none_from_one_that_waits_after_all() {
+    let server = server();
+    let (mut writer, mut other) = (server.client().unwrap(), server.client().unwrap());
+    writer.send(&["CLIENT", "REPLY", "SKIP"]).unwrap();
+    begin_to_wait(&server, &mut writer, &mut other, 0);
+    call(&mut other, "RPUSH none a");
+    assert_eq!(text(&call(&mut writer, "EXISTS none")), "0", "it was served, and says nothing");
 }
 
 #[test]

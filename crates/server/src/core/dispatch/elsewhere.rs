@@ -69,7 +69,7 @@ pub(super) struct Reading {
 }
 
 impl<'s> Executor<'s> {
-    /// A command that may take long, on its keys.
+    /// A command that may take long, or wait for its keys.
     #[inline(never)]
     pub(super) fn run_long(
         &mut self,
@@ -80,16 +80,16 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         let (keyspace, settings, args) = (&self.server.keyspace, &self.config.store, request.args);
-        let call = (&*session, row, long);
+        let (db, call) = (session.db, (&mut *session, row, long));
         let way = if let (Some(key), Some(hash)) = (row.only_key(&args), request.hash) {
-            let (view, key) = keyspace.lock_one_hashed(session.db, self.now.wall, settings, key, hash);
-            self.run_or_share(call, view, (args, &[key], reply))
+            let (view, key) = keyspace.lock_one_hashed(db, self.now.wall, settings, key, hash);
+            self.run_or_share(call, view, &[], (args, &[key], reply))
         } else {
             row.extract_keys(&args, &mut self.positions);
             let names = self.positions.iter().map(|position| args.at(*position as usize));
             let names = names.map(|name| (name, keyspace.hash(name)));
-            let (view, keys) = keyspace.lock(session.db, self.now.wall, settings, names);
-            self.run_or_share(call, view, (args, &keys, reply))
+            let (view, keys) = keyspace.lock(db, self.now.wall, settings, names);
+            self.run_or_share(call, view, &self.positions, (args, &keys, reply))
         };
         match way {
             Way::Ran(done) => done,
@@ -110,11 +110,13 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// Runs a command on these keys, whose shards the view holds, or shares their values if it takes long.
+    /// Runs a command on these keys, whose shards the view holds, or shares their values if it takes long. Of
+    /// one that may wait they stand at these places among its arguments.
     fn run_or_share<'k>(
         &self,
-        (session, row, long): (&Session, &Row, Long),
+        (session, row, long): (&mut Session, &Row, Long),
         mut view: View<'k>,
+        positions: &[u32],
         (args, keys, reply): (Args<'k>, &[Key<'k>], &mut Reply),
     ) -> Way {
         self.prepare(&mut view, row, keys);
@@ -135,7 +137,8 @@ impl<'s> Executor<'s> {
         if row.flags.has(Flags::READONLY) {
             view.count_lookups();
         }
-        let done = self.run_call(session.db, &mut view, long.run, (args, keys, reply), |_| ());
+        let call = (session, row, long.run);
+        let done = self.run_or_wait(call, &mut view, positions, (args, keys, reply));
         self.let_go(view);
         Way::Ran(done)
     }
@@ -299,7 +302,11 @@ impl Reading {
         if flags.has(Flags::READONLY) {
             view.count_lookups();
         }
-        let done = (long.run)(&mut Call::new(&mut view, args, &keys, reply));
+        let mut call = Call::new(&mut view, args, &keys, reply);
+        let done = (long.run)(&mut call);
+        debug_assert!(call.wait.is_none(), "one that reads is lent where it finds something");
+        call.give_up_waiting();
+        drop(call);
         drop(view);
         settle(server, &aside);
         done

@@ -62,8 +62,8 @@ impl Handler {
     /// None for a request that needs more.
     pub(super) fn of(row: &Row, args: &Args<'_>) -> Option<Handler> {
         match row.run {
-            Run::Data(DataRun::Keys(run) | DataRun::Blocking(run)) => Some(Handler::Data(run)),
-            Run::Data(DataRun::Long(long)) => Some(Handler::Data(long.run)),
+            Run::Data(DataRun::Keys(run)) => Some(Handler::Data(run)),
+            Run::Data(DataRun::Long(long) | DataRun::Blocking(long)) => Some(Handler::Data(long.run)),
             Run::Data(DataRun::KeysOrAll(ways)) if !(ways.needs_all)(args) => {
                 Some(Handler::Data(ways.keys.run))
             }

@@ -683,8 +683,9 @@ impl<'s> Executor<'s> {
         let (db, args) = (session.db, request.args);
         match row.run {
             Run::Data(DataRun::Keys(run)) => self.run_on_keys(db, row, run, request, reply),
-            Run::Data(DataRun::Long(long)) => self.run_long(session, row, *long, request, reply),
-            Run::Data(DataRun::Blocking(run)) => self.run_blocking(session, row, run, request, reply),
+            Run::Data(DataRun::Long(long) | DataRun::Blocking(long)) => {
+                self.run_long(session, row, *long, request, reply)
+            }
             Run::Data(DataRun::Whole(Scope::Shared, run)) => self.run_on_all(db, run, args, reply),
             Run::Data(DataRun::Whole(Scope::Exclusive, run)) => self.alone(|this| {
                 let done = this.run_on_all_recorded(db, row, (run, Says::Always), (args, reply));

@@ -61,7 +61,7 @@ impl<'s> Executor<'s> {
                 _ => self.run_on_keys(db, row, run, request, reply),
             },
             // One that would wait for its keys does nothing: nobody takes up what it leaves.
-            Run::Data(DataRun::Blocking(run)) => self.run_on_keys(db, row, run, request, reply),
+            Run::Data(DataRun::Blocking(long)) => self.run_on_keys(db, row, long.run, request, reply),
             Run::Data(DataRun::Whole(_, run)) => self.run_on_all(db, run, args, reply),
             Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => {
                 self.run_on_all(db, ways.all.run, args, reply)

@@ -9,7 +9,7 @@
 //!
 //! A served request may change a key that other requests wait for. So serving goes in rounds: each tries the
 //! requests whose keys the round before has changed.
-use super::{Executor, Request};
+use super::Executor;
 use crate::core::error;
 use crate::core::mailbox::Message;
 use crate::core::modes::Modes;
@@ -21,10 +21,10 @@ use crate::core::waiters::{Place, Ready, Waiter};
 use crate::state::acl::log::Context;
 use base::Millis;
 use command::{Call, DataRun, Done, Flags, Wait};
-use resp::{Protocol, Reply};
+use resp::{Args, Protocol, Reply};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
-use store::{Keys, Told, View};
+use store::{Key, Told, View};
 
 /// How many of a key's waiting requests are tried in the first round, since a push most often serves one, and
 /// how many in each later round.
@@ -54,49 +54,41 @@ enum Tried {
 }
 
 impl<'s> Executor<'s> {
-    /// Runs a command that may wait for its keys.
-    #[inline(never)]
-    pub(super) fn run_blocking(
-        &mut self,
-        session: &mut Session,
-        row: &'s Row,
-        run: fn(&mut Call<'_, '_>) -> Done,
-        request: &Request<'_, '_>,
-        reply: &mut Reply,
+    /// Runs a command that may wait for its keys, whose shards are locked. They stand at these places among
+    /// its arguments.
+    #[inline]
+    pub(super) fn run_or_wait<'k>(
+        &self,
+        (session, row, run): (&mut Session, &Row, fn(&mut Call<'_, '_>) -> Done),
+        view: &mut View<'k>,
+        positions: &[u32],
+        (args, keys, reply): (Args<'k>, &[Key<'k>], &mut Reply),
     ) -> Done {
-        let (keyspace, settings, args) = (&self.server.keyspace, &self.config.store, request.args);
-        row.extract_keys(&args, &mut self.positions);
-        let names = self.positions.iter().map(|position| args.at(*position as usize));
-        let names = names.map(|name| (name, keyspace.hash(name)));
-        let (mut view, keys) = keyspace.lock(session.db, self.now.wall, settings, names);
-        self.prepare(&mut view, row, &keys);
-        let mut wait = None;
+        let (mut wait, protocol) = (None, reply.protocol);
         let is_executing = session.modes.has(Modes::EXECUTING);
-        let done = self.run_call(session.db, &mut view, run, (args, &keys, reply), |call| {
+        let done = self.run_call(session.db, view, run, (args, keys, reply), |call| {
             if is_executing {
                 call.give_up_waiting();
             }
             wait = call.wait.take();
         });
-        if let (Some(wait), Ok(())) = (wait, &done) {
-            self.wait_for_keys(session, row, (&mut view, &keys), (request, reply.protocol), &wait);
+        if let Some(wait) = wait {
+            let waiting = (session, row, protocol);
+            self.wait_for_keys(waiting, (view, keys, positions), &args, &wait);
         }
-        self.let_go(view);
         done
     }
 
     /// Lets a request wait for its keys, whose shards are locked, and the session with it.
     fn wait_for_keys(
         &self,
-        session: &mut Session,
-        row: &Row,
-        (view, keys): (&mut View<'_>, &Keys<'_>),
-        (request, protocol): (&Request<'_, '_>, Protocol),
+        (session, row, protocol): (&mut Session, &Row, Protocol),
+        keys: (&mut View<'_>, &[Key<'_>], &[u32]),
+        args: &Args<'_>,
         wait: &Wait,
     ) {
         let client = (&*session, row.number, protocol);
-        let waiters = &self.server.key_events.waiters;
-        let waiter = waiters.add((view, keys, &self.positions), client, &request.args, wait);
+        let waiter = self.server.key_events.waiters.add(keys, client, args, wait);
         let until = |timeout: Millis| Millis(self.server.clock.steady_up().0.saturating_add(timeout.0));
         let until = wait.timeout.map(until);
         let waiting = Waiting { until, late_reply: None, is_mute: false, waiter: Some(waiter), local: None };
@@ -242,14 +234,14 @@ impl<'s> Executor<'s> {
             return Outcome::Answered;
         }
         let Some(keys) = view.try_add(waiter.db, waiter.keys()) else { return Outcome::Contended };
-        let Run::Data(DataRun::Blocking(run)) = row.run else {
+        let Run::Data(DataRun::Blocking(long)) = row.run else {
             unreachable!("only commands that may wait are queued")
         };
         let mut reply = Reply::new(waiter.protocol);
         view.begin_anew();
         self.prepare_anew(view, row, &keys, &waiter.record);
         let mut waits = false;
-        let done = self.run_call(waiter.db, view, run, (waiter.args(), &keys, &mut reply), |call| {
+        let done = self.run_call(waiter.db, view, long.run, (waiter.args(), &keys, &mut reply), |call| {
             waits = call.wait.is_some();
         });
         if waits {

@@ -14,7 +14,7 @@
 //! change one are tried again later; those that read go on. What cannot be held back is seen when it is to be
 //! committed, and the request runs again: a key that expires or is evicted, FLUSHALL, a script that reaches
 //! for a key, a client that waited for a key and is served. One that has run in vain so often runs where it
-//! is.
+//! is, and so does one that finds nothing and would wait for its keys: it begins to wait under their locks.
 //!
 //! Nothing is committed while CLIENT PAUSE holds writes back, while a script has all gates for long, or while
 //! data is loaded; nor after SHUTDOWN has begun: then nobody is told that it was done, and it is not.
@@ -49,6 +49,7 @@ impl Executor<'_> {
             before,
             made: Made::default(),
             effects: self.wanted_effects(),
+            waits: false,
             tries: 0,
             hold,
         })
@@ -78,23 +79,23 @@ impl Executor<'_> {
     }
 
     fn commit_now(&mut self, lent: &mut Lent, mut writing: Box<Writing>) -> Committed {
-        if writing.made.is_nothing() {
+        if writing.made.is_nothing() && !writing.waits {
             return Committed::Done;
         }
         self.attend(&lent.session);
         let (start, records) = (self.meter.read(), self.end_of_records());
         let db = lent.session.db;
         let row = self.server.registry.row(lent.session.record.last_row.load(Relaxed) as usize);
-        let Lent { request, reply, done, .. } = lent;
+        let Lent { session, request, reply, done, .. } = lent;
         let args = request.args();
         let names = writing.positions.iter().map(|position| args.at(*position as usize));
         let names = names.map(|name| (name, self.server.keyspace.hash(name)));
         let (mut view, keys) = self.server.keyspace.lock(db, self.now.wall, &self.config.store, names);
         self.prepare(&mut view, row, &keys);
         let is_unheard = self.recorder.is_on() && writing.effects.is_none();
-        if is_unheard || !view.is_still(&keys, &writing.before) {
+        if writing.waits || is_unheard || !view.is_still(&keys, &writing.before) {
             writing.tries += 1;
-            if writing.tries <= TRIES_MAX {
+            if writing.tries <= TRIES_MAX && !writing.waits {
                 let (before, aside) = view.take_along(&keys);
                 self.let_go(view);
                 let outdated =
@@ -104,9 +105,9 @@ impl Executor<'_> {
                 lent.begin_anew(writing.work_anew(reading, outdated));
                 return Committed::Anew;
             }
-            drop(reply.take_remainder());
             reply.cut(0);
-            *done = self.run_call(db, &mut view, writing.long.run, (args, &keys, reply), |_| ());
+            let call = (session, row, writing.long.run);
+            *done = self.run_or_wait(call, &mut view, &writing.positions, (args, &keys, reply));
         } else {
             let recording = self.recorder.begin(&self.server.journal, db, &view);
             view.accept(&keys, std::mem::take(&mut writing.made));
@@ -157,7 +158,10 @@ impl Writing {
             effects.begin(session.db, *words);
             effects
         });
-        let done = (self.long.run)(&mut Call::new(&mut view, args, &keys, reply).telling(effects));
+        let mut call = Call::new(&mut view, args, &keys, reply).telling(effects);
+        let done = (self.long.run)(&mut call);
+        self.waits = call.wait.is_some();
+        drop(call);
         self.made = view.made(&keys, &self.before);
         if let Some((effects, _)) = &mut self.effects
             && self.made.is_change()

@@ -430,7 +430,7 @@ impl Executor<'_> {
     ) -> Result<Done, CannotBeTakenBack> {
         if let Some(attempt) = &self.attempt {
             let long = match row.run {
-                Run::Data(DataRun::Long(long)) => Some(long),
+                Run::Data(DataRun::Long(long) | DataRun::Blocking(long)) => Some(long),
                 Run::Data(DataRun::KeysOrAll(ways)) => Some(&ways.keys),
                 _ => None,
             };
