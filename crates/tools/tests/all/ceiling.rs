@@ -189,7 +189,13 @@ fn large_values_that_are_freed_elsewhere_neither_cost_more_keys_nor_refuse_comma
         let reply = client.0.call(&["SET", key.as_str(), value.as_str()]).unwrap();
         assert_eq!(reply, Value::Line(b'+', b"OK".to_vec()), "{n}");
     }
-    let left = client.keys();
+    // Where making room took its time, the last command ran before there was any: it is made afterwards.
+    let mut left = client.keys();
+    let mut looks = 0;
+    while left > 9 && looks < LOOKS {
+        std::thread::sleep(PAUSE);
+        (left, looks) = (client.keys(), looks + 1);
+    }
     assert!((7..=9).contains(&left), "{left} of 4 MB are left in 40");
 }
 
