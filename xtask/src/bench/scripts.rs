@@ -212,6 +212,7 @@ fn compare(servers: &[Server], case: &Case, depth: usize, rounds: usize) -> Resu
             }
         }
     }
-    println!("{:10} P={depth:<3} {}", case.name, cells(servers, &times_us, &mut random).join(" | "));
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    println!("{:10} P={depth:<3} {}", case.name, cells(&names, &times_us, &mut random).join(" | "));
     Ok(())
 }

@@ -3,7 +3,9 @@
 //! On a shared machine the same server takes 9 us for a request now and 14 a moment later. Runs of seconds,
 //! of which `speed` takes the medians, so differ by a tenth. Here the clients stay connected, every round
 //! gives each server a turn, and what counts is the median of the ratios within rounds, with the interval in
-//! which 90% of such medians lie: about a hundredth with the usual 200 rounds.
+//! which 90% of such medians lie: about a hundredth with the usual 200 rounds. A process may be faster than
+//! another of the same program as long as it lives, because of the memory that it happened to get, so a run
+//! has several of each.
 use super::Options;
 use super::anysize::median;
 use super::client::append_request;
@@ -15,6 +17,8 @@ use base::random::Random;
 const TESTS: [&str; 4] = ["set", "get", "lpush", "rpop"];
 const DEPTHS: [usize; 3] = [1, 16, 100];
 const ROUNDS: usize = 200;
+/// How often the servers are started anew, each time in the opposite order.
+const STARTS: usize = 8;
 /// Requests of a turn at depth 1. In a turn of fewer most of the time would go to its start, when the caches
 /// hold what another server has left, and to its end.
 const REQUESTS: usize = 4_000;
@@ -28,37 +32,53 @@ const RESAMPLES: usize = 400;
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     options.names.iter().try_for_each(|test| request(test).map(drop))?;
-    let servers: Result<Vec<Server>, String> =
-        options.servers.iter().map(|spec| Server::start(spec, Some("0"))).collect();
-    let servers = servers?;
     super::server::pin_this("1")?;
     let all: Vec<String> = TESTS.map(String::from).to_vec();
-    for test in if options.names.is_empty() { &all } else { &options.names } {
-        for depth in DEPTHS {
-            compare(&servers, test, depth, options.rounds.unwrap_or(ROUNDS))?;
+    let tests = if options.names.is_empty() { &all } else { &options.names };
+    let cases = tests.iter().flat_map(|test| DEPTHS.map(|depth| (test, depth)));
+    let mut figures: Vec<_> = cases.map(|case| (case, vec![Vec::new(); options.servers.len()])).collect();
+    let rounds = options.rounds.unwrap_or(ROUNDS).div_ceil(STARTS);
+    let mut random = Random::new(1);
+    for number in 0..STARTS {
+        let mut servers = Vec::new();
+        for at in 0..options.servers.len() {
+            let at = if number % 2 == 0 { at } else { options.servers.len() - 1 - at };
+            servers.push((at, Server::start(&options.servers[at], Some("0"))?));
         }
+        servers.sort_by_key(|(at, _)| *at);
+        let servers: Vec<Server> = servers.into_iter().map(|(_, server)| server).collect();
+        for ((test, depth), times_us) in &mut figures {
+            compare(&servers, (test, *depth), (rounds, times_us), &mut random)?;
+        }
+    }
+    let names: Vec<&str> = options.servers.iter().map(|spec| spec.name.as_str()).collect();
+    for ((test, depth), times_us) in &figures {
+        println!("{test:6} P={depth:<4} {}", cells(&names, times_us, &mut random).join(" | "));
     }
     Ok(())
 }
 
-fn compare(servers: &[Server], test: &str, depth: usize, rounds: usize) -> Result<(), String> {
+fn compare(
+    servers: &[Server],
+    (test, depth): (&str, usize),
+    (rounds, times_us): (usize, &mut [Vec<f64>]),
+    random: &mut Random,
+) -> Result<(), String> {
     servers.iter().try_for_each(|server| speed::prepare(server, test))?;
     let crowds: Result<Vec<Crowd>, String> =
         servers.iter().map(|server| Crowd::connect(server.port)).collect();
     let mut crowds = crowds?;
-    let mut random = Random::new(1);
     let requests = REQUESTS * depth.min(DEPTH_MAX);
-    let mut times_us = vec![Vec::new(); servers.len()];
     for round in 0..=rounds {
         for at in 0..servers.len() {
             // The servers take turns in being first.
             let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
             if test == "rpop" && round % REFILL_ROUNDS == 0 {
                 let requests = requests * REFILL_ROUNDS + CLIENTS * depth;
-                turn(&mut crowds[at], "lpush", (requests, 100), &mut random)?;
+                turn(&mut crowds[at], "lpush", (requests, 100), random)?;
             }
             let before = servers[at].cpu_us();
-            let sent = turn(&mut crowds[at], test, (requests, depth), &mut random)?;
+            let sent = turn(&mut crowds[at], test, (requests, depth), random)?;
             let time_us = (servers[at].cpu_us() - before) / sent as f64;
             // The first round only warms the caches.
             if round > 0 {
@@ -66,7 +86,6 @@ fn compare(servers: &[Server], test: &str, depth: usize, rounds: usize) -> Resul
             }
         }
     }
-    println!("{test:6} P={depth:<4} {}", cells(servers, &times_us, &mut random).join(" | "));
     Ok(())
 }
 
@@ -118,15 +137,15 @@ pub(super) fn draw_key(key: &mut [u8], random: &mut Random) {
 }
 
 /// The text of a figure for each server; the last server is the peer that ratios refer to.
-pub(super) fn cells(servers: &[Server], times_us: &[Vec<f64>], random: &mut Random) -> Vec<String> {
+pub(super) fn cells(names: &[&str], times_us: &[Vec<f64>], random: &mut Random) -> Vec<String> {
     let base = &times_us[times_us.len() - 1];
-    let cell = |(server, times): (&Server, &Vec<f64>)| {
+    let cell = |(name, times): (&&str, &Vec<f64>)| {
         let mut ratios: Vec<f64> = times.iter().zip(base).map(|(own, peer)| own / peer).collect();
         let (low, high) = interval(&ratios, random);
         let (time_us, ratio) = (median(&mut times.clone()), median(&mut ratios));
-        format!("{} {time_us:6.2}us (cpu x{ratio:.3}, {low:.3} to {high:.3})", server.name)
+        format!("{name} {time_us:6.2}us (cpu x{ratio:.3}, {low:.3} to {high:.3})")
     };
-    servers.iter().zip(times_us).map(cell).collect()
+    names.iter().zip(times_us).map(cell).collect()
 }
 
 /// Where 90% of the medians of samples of the same size lie.
