@@ -102,6 +102,8 @@ pub(crate) struct Draft<'d> {
     pub(crate) birth: Option<u8>,
 }
 
+const LINE_BYTES: usize = 64;
+
 impl<V, F: Form> Tagged<V, F> {
     /// An empty leaf.
     pub(crate) fn new() -> Tagged<V, F> {
@@ -167,30 +169,45 @@ impl<V, F: Form> Tagged<V, F> {
     /// The cache lines that every lookup reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
-        const LINE_BYTES: usize = 64;
         let start = self.block.address();
         for line in 0..3 {
             prefetch(start.wrapping_add(line * LINE_BYTES));
         }
     }
 
-    /// The cache line where the first entry with this tag begins, or where a new one would end; to be called
-    /// when the leaf's own lines have come.
+    /// The cache lines of the first entry with this tag, up to four, or that where a new one would end; to be
+    /// called when the leaf's own lines have come.
     #[inline]
     pub(crate) fn prefetch_entry(&self, tag: u8) {
-        let leaf = &self.block[..];
-        let kind = Kind::of(leaf);
-        let mut before = 0;
-        for group in 0..kind.groups() {
-            let hits = simd::matches(group_of(leaf, kind.group_at(group)), tag);
-            if hits != 0 {
-                let lane = hits.trailing_zeros() as usize;
-                let back = before + kind.sum_first(leaf, group, lane + 1);
-                return prefetch(leaf.as_ptr().wrapping_add(leaf.len()).wrapping_sub(back));
+        let end = self.block.as_ptr().wrapping_add(self.block.len());
+        match self.first_with(tag) {
+            Ok(slot) => {
+                let (start, last) = (end.wrapping_sub(slot.back), slot.len.saturating_sub(1));
+                for line in 0..4 {
+                    prefetch(start.wrapping_add(last.min(line * LINE_BYTES)));
+                }
             }
-            before += kind.sum_first(leaf, group, LANES);
+            Err(bytes) => prefetch(end.wrapping_sub(bytes + 1)),
         }
-        prefetch(leaf.as_ptr().wrapping_add(leaf.len()).wrapping_sub(before + 1));
+    }
+
+    /// The first entry with this tag, which may have another name; where there is none, how many bytes all
+    /// entries take.
+    #[inline(always)]
+    fn first_with(&self, tag: u8) -> Result<Slot, usize> {
+        let leaf = &self.block[..];
+        let (kind, mut before) = (Kind::of(leaf), 0);
+        for group in 0..kind.groups() {
+            let lanes = (kind.count - group * LANES).min(LANES);
+            let hits = simd::matches(group_of(leaf, kind.group_at(group)), tag);
+            let lane = hits.trailing_zeros() as usize;
+            if lane < lanes {
+                let (index, back) = (group * LANES + lane, before + kind.sum_first(leaf, group, lane + 1));
+                return Ok(Slot { index, back, len: kind.len(leaf, index) });
+            }
+            before += kind.sum_first(leaf, group, lanes);
+        }
+        Err(before)
     }
 
     #[inline(always)]
