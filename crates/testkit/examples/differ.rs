@@ -114,7 +114,8 @@ struct Run<'o> {
     _theirs: RedisServer,
     runner: Runner,
     request_count: usize,
-    error_count: usize,
+    /// What came of them, by its name ([`Outcome::counts`]).
+    counts: BTreeMap<&'static str, usize>,
     stream_count: usize,
     shown: usize,
     /// What differs, and how often.
@@ -131,11 +132,12 @@ enum Runner {
 /// Tells a difference, at its shortest where it may be played again.
 type Tell<'r> = Box<dyn Fn(bool) -> io::Result<String> + 'r>;
 
-/// What came of one stream: the numbers of requests and of errors or of values that nobody had asked for, and
-/// the command that differs with its shortest form, which is made when it is needed.
+/// What came of one stream: how many requests it had, how many of them or of their replies were of a kind
+/// that tells how much was tested, and the command that differs with its shortest form, which is made when it
+/// is needed.
 struct Outcome<'r> {
     requests: usize,
-    errors: usize,
+    counts: Vec<(&'static str, usize)>,
     difference: Option<(String, Tell<'r>)>,
 }
 
@@ -158,7 +160,7 @@ impl Runner {
         match self {
             Runner::Requests(differ) => {
                 let played = differ.play(seed)?;
-                let (requests, errors) = (played.request_count, played.error_count);
+                let counts = vec![("answered by errors", played.error_count)];
                 let difference = played.difference.map(|found| {
                     let subject = found.subject.clone();
                     let tell = move |shrinks| {
@@ -167,17 +169,23 @@ impl Runner {
                     };
                     (subject, Box::new(tell) as Tell<'_>)
                 });
-                Ok(Outcome { requests, errors, difference })
+                Ok(Outcome { requests: played.request_count, counts, difference })
             }
             Runner::Users(users) => {
                 let played = users.borrow_mut().play(seed)?;
                 // It is told as it is.
                 let tell = |told: String| Box::new(move |_| Ok(told.clone())) as Tell<'_>;
                 let difference = played.difference.map(|told| ("users".to_owned(), tell(told)));
-                Ok(Outcome { requests: played.request_count, errors: 0, difference })
+                Ok(Outcome { requests: played.request_count, counts: Vec::new(), difference })
             }
             Runner::Talks(talks) => {
                 let talked = talks.play(seed)?;
+                let counts = vec![
+                    ("transactions executed", talked.transaction_count),
+                    ("transactions stopped by a watched key", talked.aborted_count),
+                    ("requests that waited", talked.blocked_count),
+                    ("values that nobody had asked for", talked.unasked_count),
+                ];
                 let difference = talked.difference.map(|found| {
                     let subject = found.subject.clone();
                     let tell = move |shrinks| {
@@ -186,7 +194,7 @@ impl Runner {
                     };
                     (subject, Box::new(tell) as Tell<'_>)
                 });
-                Ok(Outcome { requests: talked.request_count, errors: 0, difference })
+                Ok(Outcome { requests: talked.request_count, counts, difference })
             }
         }
     }
@@ -203,7 +211,7 @@ impl<'o> Run<'o> {
             _theirs: theirs,
             runner,
             request_count: 0,
-            error_count: 0,
+            counts: BTreeMap::new(),
             stream_count: 0,
             shown: 0,
             subjects: BTreeMap::new(),
@@ -224,9 +232,9 @@ impl<'o> Run<'o> {
 
     /// Tells the first difference of each kind at its shortest.
     fn play_and_tell(&mut self, seed: u64) -> io::Result<()> {
-        let Outcome { requests, errors, difference } = self.runner.play(seed)?;
+        let Outcome { requests, counts, difference } = self.runner.play(seed)?;
         self.request_count += requests;
-        self.error_count += errors;
+        counts.into_iter().for_each(|(name, count)| *self.counts.entry(name).or_default() += count);
         self.stream_count += 1;
         let Some((subject, tell)) = difference else { return Ok(()) };
         let count = self.subjects.entry(subject.clone()).or_default();
@@ -248,11 +256,10 @@ impl<'o> Run<'o> {
 
     fn tell_progress(&self) {
         let differing: usize = self.subjects.values().sum();
+        let counts: String = self.counts.iter().map(|(name, count)| format!(", {count} {name}")).collect();
         eprintln!(
-            "{} requests in {} streams, {} % answered by errors, {differing} streams differ",
-            self.request_count,
-            self.stream_count,
-            100 * self.error_count / self.request_count.max(1)
+            "{} requests in {} streams{counts}; {differing} streams differ",
+            self.request_count, self.stream_count
         );
     }
 
