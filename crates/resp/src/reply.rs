@@ -196,8 +196,8 @@ impl Reply {
         self.line(b'+', text.as_bytes());
     }
 
-    /// `-text`, the code included ("ERR ..."). The text may quote what a client sent: line ends around it are
-    /// cut off, those within become spaces.
+    /// `-text`, the code included ("ERR ..."). The text may quote what a client sent: line ends behind it are
+    /// cut off, all others become spaces.
     pub fn error(&mut self, text: impl AsRef<[u8]>) {
         let text = text.as_ref();
         if self.room(text.len() + 3) {
@@ -470,12 +470,11 @@ impl Reply {
         }
     }
 
-    /// Appends the text of an error: line ends around it are cut off, those within become spaces.
+    /// Appends the text of an error: line ends behind it are cut off, all others become spaces.
     fn sanitized(&mut self, text: &[u8]) {
         let is_inner = |b: &u8| !matches!(b, b'\r' | b'\n');
-        let start = text.iter().position(is_inner).unwrap_or(text.len());
-        let end = text.iter().rposition(is_inner).map_or(start, |last| last + 1);
-        self.out.extend(text[start..end].iter().map(|b| if is_inner(b) { *b } else { b' ' }));
+        let end = text.iter().rposition(is_inner).map_or(0, |last| last + 1);
+        self.out.extend(text[..end].iter().map(|b| if is_inner(b) { *b } else { b' ' }));
     }
 }
 
@@ -592,6 +591,7 @@ mod tests {
     #[test]
     fn errors_are_one_line_whatever_they_quote() {
         check(|r| r.error("ERR no\r\nsuch\nkey\r\n"), "-ERR no  such key\r\n", "-ERR no  such key\r\n");
+        check(|r| r.error("\nNO such\r\n"), "- NO such\r\n", "- NO such\r\n");
         check(|r| r.error("\r\n"), "-\r\n", "-\r\n");
         let error = |r: &mut Reply| r.protocol_error(ProtocolError::ExpectedDollar(b'\r'));
         check(

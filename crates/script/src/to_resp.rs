@@ -159,8 +159,9 @@ impl Writer<'_> {
 
     /// An error ends at its first NUL, because Redis takes it as a string of C.
     fn error(&mut self, text: &[u8], is_counted: bool) {
+        let text = text.split(|b| *b == 0).next().unwrap_or_default();
         host::with(|host| host.returned_error(text, is_counted));
-        self.status(b'-', text);
+        self.reply.error(text);
     }
 
     fn status(&mut self, mark: u8, text: &[u8]) {

@@ -663,7 +663,17 @@ pub(crate) fn unknown_load_option(word: &[u8]) -> Error {
 }
 
 pub(crate) fn unknown_list_option(word: &[u8]) -> Error {
-    Error::quoting(&[b"ERR Unknown argument ", word])
+    Error::quoting(&[b"ERR Unknown argument ", &on_one_line(word)])
+}
+
+/// DEBUG ERROR.
+pub(crate) fn asked_for(text: &[u8]) -> Error {
+    Error::quoting(&[&on_one_line(text)])
+}
+
+/// Line ends as spaces, where Redis does not cut off those at the end as it does elsewhere.
+fn on_one_line(text: &[u8]) -> Vec<u8> {
+    text.iter().map(|b| if matches!(b, b'\r' | b'\n') { b' ' } else { *b }).collect()
 }
 
 pub(crate) fn no_library_pattern() -> Error {

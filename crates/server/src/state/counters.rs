@@ -5,6 +5,7 @@
 //! locked instruction.
 use crate::state::histogram::{Histogram, Latencies};
 use net::{Meter, Scale};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -126,6 +127,19 @@ pub(crate) struct Counters {
 /// Each worker counts this many codes apart and all others as one, so that a client cannot fill the memory
 /// with codes.
 const CODES_MAX: usize = 128;
+/// A first word that is longer is no code.
+const CODE_BYTES_MAX: usize = 30;
+
+/// The code of an error: its first word, if that is short and something follows, else ERR, as in Redis.
+/// Scripts write errors as they like, so what would end a line of INFO or part it is replaced.
+fn code_of(text: &[u8]) -> Cow<'_, str> {
+    let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let end = text.iter().rposition(|byte| !is_line_end(byte)).map_or(0, |last| last + 1);
+    let word_end = text[..end].iter().position(|byte| *byte == b' ' || is_line_end(byte));
+    let Some(word_end) = word_end.filter(|end| *end <= CODE_BYTES_MAX) else { return "ERR".into() };
+    let code = String::from_utf8_lossy(&text[..word_end]);
+    if code.contains(['#', ':']) { code.replace(['#', ':'], "_").into() } else { code }
+}
 
 impl Counters {
     /// All zero, for `rows` commands.
@@ -157,8 +171,7 @@ impl Counters {
     /// Counts an error reply by its code. `text` is the error without the leading `-`. It takes a lock, which
     /// only whoever asks for INFO shares.
     pub(crate) fn count_error(&self, text: &[u8]) {
-        let code = text.split(|byte| *byte == b' ').next().unwrap_or(text);
-        let code = &*String::from_utf8_lossy(code);
+        let code = &*code_of(text);
         let mut errors = self.errors();
         if let Some(count) = errors.get_mut(code) {
             *count += 1;
@@ -294,6 +307,25 @@ mod tests {
         );
         all.reset();
         assert!(all.errors().is_empty());
+    }
+
+    #[test]
+    fn the_code_of_an_error_is_one_short_word_before_others_whatever_a_script_writes() {
+        let long = "x".repeat(CODE_BYTES_MAX);
+        for (text, code) in [
+            ("MINE x", "MINE"),
+            ("MINE\r\nx", "MINE"),
+            ("MINE", "ERR"),
+            ("MINE\r\n", "ERR"),
+            ("", "ERR"),
+            ("\r\nfake:1 x\r\n", ""),
+            (" x", ""),
+            ("a:b#c x", "a_b_c"),
+            (&format!("{long} x"), &long),
+            (&format!("{long}x x"), "ERR"),
+        ] {
+            assert_eq!(code_of(text.as_bytes()), code, "{text:?}");
+        }
     }
 
     fn tracked() -> Option<Scale> {

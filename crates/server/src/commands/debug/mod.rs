@@ -114,7 +114,7 @@ fn set_active_expire(call: &mut ServerCall<'_>) -> Done {
 
 /// Answers with any error, for tests of clients.
 fn error(call: &mut ServerCall<'_>) -> Done {
-    Err(Error::custom(String::from_utf8_lossy(call.args.at(2)).into_owned()))
+    Err(error::asked_for(call.args.at(2)))
 }
 
 fn log(call: &mut ServerCall<'_>) -> Done {
