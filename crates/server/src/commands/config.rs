@@ -308,11 +308,7 @@ fn changeable(
     name: &[u8],
     is_local: bool,
 ) -> Result<(&'static str, &'static Setting), Error> {
-    let unknown = || {
-        let name = String::from_utf8_lossy(until_nul(name));
-        error::unknown_setting(&name)
-    };
-    let setting = find(name).ok_or_else(unknown)?;
+    let setting = find(name).ok_or_else(|| error::unknown_setting(name))?;
     let spelled = setting.names().find(|n| n.as_bytes().eq_ignore_ascii_case(name)).unwrap_or(setting.name);
     // An error that does not depend on the value names the setting as the request spells it.
     let asked = String::from_utf8_lossy(name);

@@ -283,8 +283,7 @@ fn greeting<'a>(args: &resp::Args<'a>) -> Result<Greeting<'a>, Error> {
             greeting.name = rest.pop();
             client::check_word(greeting.name.unwrap_or_default(), "Client names")?;
         } else {
-            let option = String::from_utf8_lossy(option);
-            return Err(error::hello_option(&option));
+            return Err(error::hello_option(option));
         }
     }
     Ok(greeting)

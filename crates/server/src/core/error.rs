@@ -132,8 +132,8 @@ pub(crate) fn no_such_user(name: &[u8]) -> Error {
     Error::quoting(&[b"ERR No such user '", name, b"'"])
 }
 
-pub(crate) fn unknown_client_type(word: &str) -> Error {
-    Error::custom(format!("ERR Unknown client type '{word}'"))
+pub(crate) fn unknown_client_type(word: &[u8]) -> Error {
+    Error::quoting(&[b"ERR Unknown client type '", word, b"'"])
 }
 
 pub(crate) fn invalid_client_id() -> Error {
@@ -239,8 +239,8 @@ pub(crate) fn hello_without_login() -> Error {
     )
 }
 
-pub(crate) fn hello_option(option: &str) -> Error {
-    Error::custom(format!("ERR Syntax error in HELLO option '{option}'"))
+pub(crate) fn hello_option(option: &[u8]) -> Error {
+    Error::quoting(&[b"ERR Syntax error in HELLO option '", option, b"'"])
 }
 
 pub(crate) fn protocol_not_an_integer() -> Error {
@@ -324,7 +324,7 @@ pub(crate) fn default_user_stays() -> Error {
 }
 
 pub(crate) fn unknown_category(name: &[u8]) -> Error {
-    Error::quoting(&[b"ERR Unknown category '", name, b"'"])
+    Error::quoting(&[b"ERR Unknown category '", quoted(name, QUOTED_BYTES_MAX), b"'"])
 }
 
 pub(crate) fn password_bits() -> Error {
@@ -387,8 +387,8 @@ pub(crate) fn no_append_only_file() -> Error {
 
 // Settings, logs and latency.
 
-pub(crate) fn unknown_setting(name: &str) -> Error {
-    Error::custom(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
+pub(crate) fn unknown_setting(name: &[u8]) -> Error {
+    Error::quoting(&[b"ERR Unknown option or number of arguments for CONFIG SET - '", name, b"'"])
 }
 
 /// `why` in the words of the setting.
@@ -668,7 +668,7 @@ pub(crate) fn unknown_list_option(word: &[u8]) -> Error {
 
 /// DEBUG ERROR.
 pub(crate) fn asked_for(text: &[u8]) -> Error {
-    Error::quoting(&[&on_one_line(text)])
+    Error::custom(String::from_utf8_lossy(&on_one_line(text)).into_owned())
 }
 
 /// Line ends as spaces, where Redis does not cut off those at the end as it does elsewhere.

@@ -83,10 +83,7 @@ pub(super) fn client_type(word: &[u8]) -> Result<ClientType, Error> {
         b"normal" => Ok(ClientType::Normal),
         b"pubsub" => Ok(ClientType::Pubsub),
         b"master" | b"replica" | b"slave" => Ok(ClientType::Other),
-        _ => {
-            let word = String::from_utf8_lossy(word);
-            Err(error::unknown_client_type(&word))
-        }
+        _ => Err(error::unknown_client_type(word)),
     }
 }
 
