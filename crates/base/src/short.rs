@@ -23,9 +23,46 @@ pub fn copy(to: &mut [u8], bytes: &[u8]) {
     }
 }
 
+/// Bytes that lie in a word.
+pub const WORD_BYTES: usize = size_of::<u64>();
+
+/// 1 to [`WORD_BYTES`] bytes in a word, the first in its lowest byte; above the last come zeros.
+#[inline(always)]
+pub fn word(bytes: &[u8]) -> u64 {
+    let len = bytes.len();
+    debug_assert!((1..=WORD_BYTES).contains(&len));
+    // The parts overlap where there are fewer bytes than both have room for.
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+            u64::from(first) | u64::from(last) << (8 * (len - 4))
+        }
+        _ => {
+            let byte = |at: usize| u64::from(bytes[at]) << (8 * at);
+            byte(0) | byte(len / 2) | byte(len - 1)
+        }
+    }
+}
+
+/// Appends the first bytes of a word.
+#[inline(always)]
+pub fn append_word(out: &mut Vec<u8>, word: u64, len: usize) {
+    let end = out.len() + len;
+    out.extend_from_slice(&word.to_le_bytes());
+    out.truncate(end);
+}
+
 /// Appends bytes of which there are few as a rule.
-#[inline]
+#[inline(always)]
 pub fn append(out: &mut Vec<u8>, bytes: &[u8]) {
+    match bytes.len() {
+        1..=WORD_BYTES => append_word(out, word(bytes), bytes.len()),
+        _ => append_more(out, bytes),
+    }
+}
+
+#[inline(never)]
+fn append_more(out: &mut Vec<u8>, bytes: &[u8]) {
     if !(1..=SHORT_MAX).contains(&bytes.len()) {
         return out.extend_from_slice(bytes);
     }

@@ -21,6 +21,9 @@ const TWO_DIGITS: [u8; 200] = {
 /// Any number of this many digits fits a `u64`, so the loop over them needs no check for overflow.
 const SAFE_DIGITS: usize = 19;
 
+/// So many digits lie in a word.
+const WORD_DIGITS: usize = short::WORD_BYTES;
+
 /// Two lower-case hexadecimal digits for each byte. It allocates, so it is for no request's path.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
@@ -45,6 +48,9 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
     if !first.is_ascii_digit() || (*first == b'0' && !rest.is_empty()) || text.len() > SAFE_DIGITS + 1 {
         return None;
     }
+    if text.len() <= WORD_DIGITS {
+        return parse_word(text);
+    }
     let (safe, last) = text.split_at(text.len().min(SAFE_DIGITS));
     let mut n = 0_u64;
     for byte in safe {
@@ -54,6 +60,24 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
         [] => Some(n),
         [byte, ..] => n.checked_mul(10)?.checked_add(digit(*byte)?),
     }
+}
+
+/// The value of one to eight decimal digits, all at once: they lie in one word, of which first neighbouring
+/// digits are joined, then neighbouring pairs, then fours.
+#[inline]
+fn parse_word(text: &[u8]) -> Option<u64> {
+    const ZEROS: u64 = u64::from_le_bytes([b'0'; WORD_DIGITS]);
+    const ABOVE_NINE: u64 = u64::from_le_bytes([0x80 - 10; WORD_DIGITS]);
+    const HIGHEST_BITS: u64 = u64::from_le_bytes([0x80; WORD_DIGITS]);
+    // The last digit is in the highest byte, and before the first come zeros.
+    let unused = 8 * (WORD_DIGITS - text.len());
+    let digits = (short::word(text) << unused) ^ (ZEROS << unused);
+    if (digits.wrapping_add(ABOVE_NINE) | digits) & HIGHEST_BITS != 0 {
+        return None;
+    }
+    let pairs = (10 * digits + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (100 * pairs + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((10_000 * fours + (fours >> 32)) & 0xffff_ffff)
 }
 
 /// The value of a decimal digit.
@@ -139,8 +163,33 @@ pub fn put_two_digits(bytes: &mut [u8], start: usize, number: usize) {
 }
 
 /// Appends the decimal text of `n`.
+#[inline]
 pub fn append_i64(out: &mut Vec<u8>, n: i64) {
-    short::append(out, I64Text::new().format(n));
+    match n {
+        0..WORD_END => append_word(out, n as u64),
+        _ => short::append(out, I64Text::new().format(n)),
+    }
+}
+
+/// From here on numbers have more digits than lie in a word.
+const WORD_END: i64 = 10_i64.pow(WORD_DIGITS as u32);
+
+/// Appends the text of a number of one to eight digits. They are made all at once in a word: the number is
+/// parted in two fours of digits, these in pairs, and these in digits, the first in the lowest byte.
+#[inline]
+fn append_word(out: &mut Vec<u8>, n: u64) {
+    const ZEROS: u64 = u64::from_le_bytes([b'0'; WORD_DIGITS]);
+    const HIGHEST_BYTE: u64 = 0xff << 56;
+    let fours = (n / 10_000) | ((n % 10_000) << 32);
+    // Below 10,000, n * 10,486 >> 20 is n / 100; below 100, n * 103 >> 10 is n / 10.
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    let digits = tens | ((pairs - 10 * tens) << 8);
+    // A zero has one digit.
+    let unused = (digits | HIGHEST_BYTE).trailing_zeros() / 8;
+    let text = (digits | ZEROS) >> (8 * unused);
+    short::append_word(out, text, WORD_DIGITS - unused as usize);
 }
 
 #[cfg(test)]
@@ -180,6 +229,9 @@ mod tests {
     fn check_i64(n: i64) {
         let text = n.to_string();
         assert_eq!(I64Text::new().format(n), text.as_bytes());
+        let mut appended = b"n".to_vec();
+        append_i64(&mut appended, n);
+        assert_eq!(appended[1..], *text.as_bytes());
         assert_eq!(i64_len(n), text.len());
         assert_eq!(parse_i64(text.as_bytes()), Some(n));
     }
@@ -194,6 +246,26 @@ mod tests {
         }
         check_i64(i64::MAX);
         check_i64(i64::MIN);
+    }
+
+    #[test]
+    fn every_number_of_few_digits_survives_a_round_trip() {
+        (-100_000..=100_000).for_each(check_i64);
+        (0..WORD_END).step_by(9_973).for_each(check_i64);
+    }
+
+    #[test]
+    fn no_byte_but_a_digit_is_one_wherever_it_stands() {
+        for len in 1..=SAFE_DIGITS {
+            for at in 0..len {
+                for byte in 0..=u8::MAX {
+                    let mut text = vec![b'1'; len];
+                    text[at] = byte;
+                    let is_number = byte.is_ascii_digit() && (byte != b'0' || at > 0 || len == 1);
+                    assert_eq!(parse_u64(&text).is_some(), is_number, "{text:?}");
+                }
+            }
+        }
     }
 
     proptest! {
