@@ -145,10 +145,20 @@ impl<'a> Paired<'a> {
     pub(crate) fn position(&self, key: i64) -> usize {
         let keys = &self.layout.keys;
         match keys.code(key) {
+            Some(code) if self.are_consecutive_to(code) => code as usize,
             Some(code) => count_below(self.bytes, self.layout.key_at(0), keys.width, self.count(), code),
             None if key < keys.base => 0,
             None => self.count(),
         }
+    }
+
+    /// Whether all codes of keys from 0 to this one are there. As no code comes twice, one look tells: code
+    /// `n` has the index `n` only if none below it is missing.
+    #[inline]
+    fn are_consecutive_to(&self, code: u64) -> bool {
+        let (keys, first) = (&self.layout.keys, self.layout.key_at(0));
+        code < self.count() as u64
+            && read_code(self.bytes, first + code as usize * keys.width, keys.width) == code
     }
 
     /// The index of the element with this key; None where there is none.
@@ -259,6 +269,21 @@ mod tests {
         expected.extend_from_slice(&(500_i64 - spare).to_le_bytes());
         expected.extend_from_slice(&[0, 1, 3, spare as u8, spare as u8 + 1, spare as u8]);
         assert_eq!(&leaf[..], expected);
+    }
+
+    #[test]
+    fn every_key_is_found_whether_or_not_some_below_it_are_missing() {
+        for count in 1..=COUNT_MAX as i64 {
+            for (missing, room) in [(count, Room::Above), (count / 2, Room::Below), (0, Room::Around)] {
+                let keys: Vec<i64> = (0..=count).filter(|key| *key != missing).map(|key| key - 7).collect();
+                let leaf = build(&keys, &vec![0; keys.len()], room);
+                let leaf = Paired::open(&leaf);
+                for key in -9..=count - 4 {
+                    assert_eq!(leaf.position(key), keys.partition_point(|known| *known < key));
+                    assert_eq!(leaf.find(key), keys.iter().position(|known| *known == key));
+                }
+            }
+        }
     }
 
     #[test]

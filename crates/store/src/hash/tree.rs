@@ -163,8 +163,10 @@ impl HashTree {
         let name = Item::Int(key);
         if let (Item::Int(number), Lifetime::Endless | Lifetime::Kept) = (value, lifetime) {
             if let Some(old) = self.ints.as_mut().and_then(|ints| ints.replace(key, number)) {
-                self.text_bytes += i64_len(number) as u64;
-                self.text_bytes -= i64_len(old) as u64;
+                if number != old {
+                    self.text_bytes += i64_len(number) as u64;
+                    self.text_bytes -= i64_len(old) as u64;
+                }
                 return false;
             }
             if self.takes_ints(at.seed) && (self.map.is_empty() || !self.has_in_map(at.seed, name, field)) {
