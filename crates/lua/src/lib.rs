@@ -26,4 +26,4 @@ pub use kept::{Functions, Kept};
 pub use look::{Name, Pairs, Seen, Spot, Stack};
 pub use run::{Ended, Runner, Start, Strings, Tables};
 pub use unpack::{Form, unpacker};
-pub use upvalues::upvalues;
+pub use upvalues::{set_upvalues, upvalues};

@@ -1,6 +1,6 @@
 //! What a function of Lua has caught from around it.
 use mlua::ffi;
-use mlua::{Function, Lua, MultiValue, Result};
+use mlua::{Function, Lua, MultiValue, Result, Value, Variadic};
 use std::ffi::c_int;
 
 /// A function catches no more variables than this.
@@ -17,6 +17,22 @@ pub fn upvalues(lua: &Lua, function: &Function) -> Result<MultiValue> {
                 while places.next().is_some_and(|place| !ffi::lua_getupvalue(state, 1, place).is_null()) {}
             }
             ffi::lua_remove(state, 1);
+        })
+    }
+}
+
+/// Gives the variables around a function that was loaded from a dump their values, in order.
+pub fn set_upvalues(lua: &Lua, function: &Function, values: Vec<Value>) -> Result<()> {
+    let count = values.len() as c_int;
+    let arguments = (function, Variadic::from(values));
+    // SAFETY: this runs in a protected call and owns nothing; the arguments are on the stack. Setting a
+    // variable takes the value off and raises nothing; where there is no such variable, the value stays.
+    unsafe {
+        lua.exec_raw::<()>(arguments, |state| {
+            for place in (1..=count).rev() {
+                ffi::lua_setupvalue(state, 1, place);
+            }
+            ffi::lua_settop(state, 0);
         })
     }
 }

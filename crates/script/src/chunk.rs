@@ -7,31 +7,11 @@
 //! Whether it leaves anything for its next call: in a variable around it, or in the interpreter, which has a
 //! generator of random numbers and settings of cjson. A function within it may assign to its variables, which
 //! are new for every call.
-//!
-//! What is read is Lua 5.1's own form of a compiled chunk, as this interpreter dumps it, debug information
-//! stripped. Numbers are in the machine's order.
-//!
-//! ```text
-//! chunk     1B 'Lua' 51 00, five sizes, 00 | function
-//! function  source: string | two lines: int | 4 bytes
-//!           | count: int, instructions of 4 bytes | count: int, constants | count: int, functions
-//!           | lines: count: int, ints | variables: count: int, (string, int, int)
-//!           | upvalues: count: int, strings
-//! constant  0 | 1, a byte | 3, 8 bytes | 4, string          (nil, boolean, number, string)
-//! string    length: 8 bytes | bytes
-//! ```
+use crate::dump::{
+    CLOSURE, Constant, GET_UPVALUE, MOVE, Reader, SET_GLOBAL, SET_LIST, SET_UPVALUE, code_of, operand_b,
+    operand_bx, operand_c, word,
+};
 
-/// The header, and the sizes that are read here: of an int, of a length, of an instruction and of a number.
-const HEADER_BYTES: usize = 12;
-const SIZES: [u8; 4] = [4, 8, 4, 8];
-/// Operation codes, which are in the lowest six bits of an instruction.
-const MOVE: u32 = 0;
-const GET_UPVALUE: u32 = 4;
-const SET_GLOBAL: u32 = 7;
-const SET_UPVALUE: u32 = 8;
-const SET_LIST: u32 = 34;
-const CLOSURE: u32 = 36;
-const CODE_MASK: u32 = 63;
 /// The names of what leaves something in the interpreter, or compiles a text that may.
 const KEEPERS: [&[u8]; 11] = [
     b"random",
@@ -70,78 +50,29 @@ struct Found {
 }
 
 fn read(dump: &[u8]) -> Option<Found> {
-    dump.get(7..11).filter(|sizes| **sizes == SIZES)?;
-    let mut reader = Reader { rest: dump.get(HEADER_BYTES..)?, found: Found::default() };
+    let mut found = Found::default();
     // All that the outermost function has caught outlives its calls.
-    reader.function(None)?;
-    Some(reader.found)
+    found.function(&mut Reader::new(dump)?, None)?;
+    Some(found)
 }
 
-struct Reader<'d> {
-    rest: &'d [u8],
-    found: Found,
-}
-
-impl<'d> Reader<'d> {
+impl Found {
     /// Reads the function at the front, which that code makes as its function of this number; nobody
     /// makes the outermost. None where it cannot be read.
-    fn function(&mut self, maker: Option<(&Code<'_>, u32)>) -> Option<()> {
-        self.string()?;
-        let upvalues = usize::from(self.take(12)?[8]);
-        let (instructions, _) = self.array(4)?.as_chunks::<4>();
-        let code = Code::new(instructions, (upvalues, maker));
-        self.found.sets_globals |= code.sets_globals();
-        self.found.keeps_state |= code.sets_kept();
-        for _ in 0..self.int()? {
-            self.constant()?;
-        }
-        for inner in 0..self.int()? {
-            self.function(Some((&code, inner)))?;
-        }
-        self.array(4)?;
-        for _ in 0..self.int()? {
-            self.string()?;
-            self.take(8)?;
-        }
-        for _ in 0..self.int()? {
-            self.string()?;
-        }
-        Some(())
-    }
-
-    fn constant(&mut self) -> Option<()> {
-        match self.take(1)?[0] {
-            0 => {}
-            1 => drop(self.take(1)?),
-            3 => drop(self.take(8)?),
-            4 => {
-                let text = self.string()?;
-                self.found.keeps_state |= names_state(text.strip_suffix(b"\0").unwrap_or(text));
+    fn function(&mut self, reader: &mut Reader<'_>, maker: Option<(&Code<'_>, u32)>) -> Option<()> {
+        let head = reader.head()?;
+        let code = Code::new(head.instructions, (head.upvalues, maker));
+        self.sets_globals |= code.sets_globals();
+        self.keeps_state |= code.sets_kept();
+        for _ in 0..reader.int()? {
+            if let Constant::Text(text) = reader.constant()? {
+                self.keeps_state |= names_state(text);
             }
-            _ => return None,
         }
-        Some(())
-    }
-
-    fn string(&mut self) -> Option<&'d [u8]> {
-        let length: [u8; 8] = self.take(8)?.try_into().ok()?;
-        self.take(usize::from_ne_bytes(length))
-    }
-
-    /// A number of parts, and these, of so many bytes each.
-    fn array(&mut self, part_bytes: usize) -> Option<&'d [u8]> {
-        let count = self.int()? as usize;
-        self.take(count.checked_mul(part_bytes)?)
-    }
-
-    fn int(&mut self) -> Option<u32> {
-        self.take(4)?.try_into().ok().map(number)
-    }
-
-    fn take(&mut self, count: usize) -> Option<&'d [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(count)?;
-        self.rest = rest;
-        Some(taken)
+        for inner in 0..reader.int()? {
+            self.function(reader, Some((&code, inner)))?;
+        }
+        reader.debug_information()
     }
 }
 
@@ -162,8 +93,11 @@ impl<'d> Code<'d> {
             None => vec![true; upvalues],
         };
         let mut code = Code { instructions, kept, makers: Vec::new() };
-        code.makers =
-            code.iter().filter(|(_, i)| i & CODE_MASK == CLOSURE).map(|(at, i)| (i >> 14, at)).collect();
+        code.makers = code
+            .iter()
+            .filter(|(_, i)| code_of(*i) == CLOSURE)
+            .map(|(at, i)| (operand_bx(i) as u32, at))
+            .collect();
         code.makers.sort_unstable();
         code
     }
@@ -171,22 +105,22 @@ impl<'d> Code<'d> {
     /// The instructions and their places, but for numbers that stand in the place of some.
     fn iter(&self) -> impl Iterator<Item = (usize, u32)> {
         let mut is_number = false;
-        let all = self.instructions.iter().map(|instruction| number(*instruction)).enumerate();
+        let all = self.instructions.iter().map(|instruction| word(*instruction)).enumerate();
         all.filter(move |(_, instruction)| {
             let is_code = !is_number;
-            is_number = is_code && instruction & CODE_MASK == SET_LIST && operand_c(*instruction) == 0;
+            is_number = is_code && code_of(*instruction) == SET_LIST && operand_c(*instruction) == 0;
             is_code
         })
     }
 
     fn sets_globals(&self) -> bool {
-        self.iter().any(|(_, instruction)| instruction & CODE_MASK == SET_GLOBAL)
+        self.iter().any(|(_, instruction)| code_of(instruction) == SET_GLOBAL)
     }
 
     /// Whether it assigns to a variable that outlives a call.
     fn sets_kept(&self) -> bool {
         let is_kept = |instruction| self.kept.get(operand_b(instruction)).is_none_or(|is_kept| *is_kept);
-        self.iter().any(|(_, instruction)| instruction & CODE_MASK == SET_UPVALUE && is_kept(instruction))
+        self.iter().any(|(_, instruction)| code_of(instruction) == SET_UPVALUE && is_kept(instruction))
     }
 
     /// Which of so many variables outlive a call that function `inner` catches where this code makes it.
@@ -206,29 +140,15 @@ impl<'d> Code<'d> {
 
     /// Whether what is caught by the instruction there outlives a call.
     fn outlives(&self, at: usize) -> bool {
-        let Some(instruction) = self.instructions.get(at).map(|instruction| number(*instruction)) else {
+        let Some(instruction) = self.instructions.get(at).map(|instruction| word(*instruction)) else {
             return true;
         };
-        match instruction & CODE_MASK {
+        match code_of(instruction) {
             MOVE => false,
             GET_UPVALUE => self.kept.get(operand_b(instruction)).is_none_or(|is_kept| *is_kept),
             _ => true,
         }
     }
-}
-
-fn operand_b(instruction: u32) -> usize {
-    (instruction >> 23) as usize
-}
-
-fn operand_c(instruction: u32) -> usize {
-    (instruction >> 14 & 0x1ff) as usize
-}
-
-/// A number in the machine's order.
-#[allow(clippy::disallowed_methods, reason = "the interpreter writes its own machine's order")]
-fn number(bytes: [u8; 4]) -> u32 {
-    u32::from_ne_bytes(bytes)
 }
 
 #[cfg(test)]

@@ -13,8 +13,10 @@
 mod api;
 mod arguments;
 mod chunk;
+mod dump;
 mod error;
 mod flags;
+mod fold;
 mod functions;
 mod host;
 mod library;

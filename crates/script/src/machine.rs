@@ -6,12 +6,14 @@ use crate::api;
 use crate::chunk;
 use crate::error;
 use crate::flags::{Flags, split_script};
+use crate::fold::{self, Folded};
 use crate::host::{self, Host};
 use crate::library;
 use crate::raised::{SANDBOX, text_of};
 use crate::state::{Failure, OUT_OF_MEMORY, State};
 use crate::to_resp::{Fields, Writer};
 use lua::{Ended, Kept, Runner, Stack, Start, Tables};
+use mlua::chunk::ChunkMode;
 use mlua::{Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, VmState};
 use resp::Reply;
 use std::cell::Cell;
@@ -91,6 +93,8 @@ pub(crate) struct Parts {
     globals: Table,
     handler: Function,
     load_text: Function,
+    /// What a library of scripts has under a name.
+    constant: Function,
     pub(crate) library: Function,
 }
 
@@ -169,18 +173,33 @@ impl Machine {
         let (flags, text) = split_script(body).map_err(error::coded)?;
         let refused = |text: Vec<u8>| error::not_compiled(&text);
         let function = self.compile_chunk(text, "@user_script").map_err(refused)?;
-        self.let_read_globals(&function).map_err(|error| text_of(&error))?;
+        let function = self.with_look_ups_done(function).map_err(|error| text_of(&error))?;
         let function = self.state.functions.keep(function).map_err(|error| text_of(&error))?;
         Ok(Compiled { function, flags, sha: api::sha1_of(body) })
     }
 
-    /// A chunk that assigns to no global needs nobody who refuses that: it reads what lies behind the face of
-    /// its environment. Text that it loads has the face.
-    fn let_read_globals(&self, chunk: &Function) -> Result<()> {
-        if !chunk::may_set_globals(&chunk.dump(true)) {
-            chunk.set_environment(self.parts.globals.clone())?;
+    /// The chunk as it is run. What it looks up in libraries is put into variables around it (`fold.rs`). If
+    /// it assigns to no global it needs nobody who refuses that: it reads what lies behind the face of its
+    /// environment. Text that it loads has the face.
+    fn with_look_ups_done(&self, chunk: Function) -> Result<Function> {
+        let dump = chunk.dump(false);
+        let (lua, parts) = (&self.lua, &self.parts);
+        let value_of = |library: &[u8], field: &[u8]| {
+            let names = (lua.create_string(library).ok()?, lua.create_string(field).ok()?);
+            parts.constant.call::<Option<Value>>(names).ok()?
+        };
+        let chunk = match fold::fold(&dump, value_of) {
+            None => chunk,
+            Some(Folded { dump, values }) => {
+                let folded = lua.load(&dump[..]).set_mode(ChunkMode::Binary).into_function()?;
+                lua::set_upvalues(lua, &folded, values)?;
+                folded
+            }
+        };
+        if !chunk::may_set_globals(&dump) {
+            chunk.set_environment(parts.globals.clone())?;
         }
-        Ok(())
+        Ok(chunk)
     }
 
     /// Compiles a chunk of that name. Lua's own function does it, because it gives back its error as the
@@ -316,6 +335,7 @@ impl Parts {
             globals: parts.raw_get("globals")?,
             handler,
             load_text: parts.raw_get("load_text")?,
+            constant: parts.raw_get("constant")?,
             library: parts.raw_get("library")?,
         };
         lua.set_globals(parts.raw_get("face")?)?;

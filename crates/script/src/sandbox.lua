@@ -408,6 +408,14 @@ globals._G = face
 shown[face] = face_of({ __index = rust.missing })
 string_metatable = face_of({ __index = globals.string })
 
+-- What a library has under a name: nobody can change it.
+local function constant(library, name)
+  local content = library ~= '_G' and behind[rawget_(globals, library)]
+  if content then
+    return rawget_(content, name)
+  end
+end
+
 -- The environment of a library: while it loads it sees only what `setup.loading` holds, afterwards the
 -- environment of its functions.
 local loading = setmetatable_({ redis = face_of(setmetatable_(rust.loading or {}, missing)) }, missing)
@@ -426,5 +434,6 @@ return {
   face = face,
   globals = globals,
   load_text = load_text,
+  constant = constant,
   library = library,
 }

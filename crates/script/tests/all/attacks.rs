@@ -262,6 +262,38 @@ fn server_is_another_name_of_redis() {
 }
 
 #[test]
+fn what_was_looked_up_while_compiling_is_what_a_look_up_finds() {
+    answers("return redis.call == _G.redis.call and redis.call == server.call", ":1\r\n");
+    answers("local r = redis return r.call == redis.call and redis['call'] == r['call']", ":1\r\n");
+    answers(
+        "return {redis.LOG_WARNING, tostring(redis.nothing), type(math.pi)}",
+        "*3\r\n:3\r\n$3\r\nnil\r\n$6\r\nnumber\r\n",
+    );
+    for change in [
+        "redis.call = nil",
+        "local r = redis r.call = nil",
+        "rawset(redis, 'call', 1)",
+        "redis = {call = 1}",
+        "_G.redis = {call = 1}",
+        "loadstring('redis = {call = 1}')()",
+        "setmetatable(redis, {__index = function() return 1 end})",
+    ] {
+        answers(
+            &format!(
+                "local ok = pcall(function() {change} end) collectgarbage() \
+                 return ok or redis.call('echo', redis.call('echo', 'x'))"
+            ),
+            "$1\r\nx\r\n",
+        );
+    }
+    answers(
+        "local redis = {call = function() return 'mine' end} return redis.call('echo')",
+        "$4\r\nmine\r\n",
+    );
+    answers("KEYS.call = 'key' return {KEYS.call, _G.KEYS.call}", "*2\r\n$3\r\nkey\r\n$3\r\nkey\r\n");
+}
+
+#[test]
 fn a_command_can_end_the_script() {
     let (outcome, reply) =
         run_in(&machine(), b"pcall(redis.call, 'stop') return 1", Protocol::Resp2, &mut Toy::default());
