@@ -40,9 +40,25 @@ pub(crate) enum Marks {
 ///
 /// # Safety
 /// In a function that Lua has called, whose frames own nothing that has a destructor.
+#[inline]
 pub(crate) unsafe fn push(state: *mut lua_State, bytes: &[u8]) -> Result<(), Broken> {
     // SAFETY: as the caller vouches.
-    unsafe { Reader { state, bytes, at: 0, depth: 0 }.value() }
+    unsafe {
+        match bytes {
+            // Most replies are numbers of one digit and strings of no more than nine bytes.
+            [b':', digit @ b'0'..=b'9', b'\r', b'\n'] => {
+                ffi::lua_pushnumber(state, f64::from(digit - b'0'));
+                Ok(())
+            }
+            [b'$', digit @ b'0'..=b'9', b'\r', b'\n', text @ .., b'\r', b'\n']
+                if text.len() == usize::from(digit - b'0') =>
+            {
+                push_bytes(state, text);
+                Ok(())
+            }
+            _ => Reader { state, bytes, at: 0, depth: 0 }.value(),
+        }
+    }
 }
 
 /// Pushes the table of an error.

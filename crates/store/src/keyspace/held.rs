@@ -11,7 +11,7 @@
 use crate::keyspace::guards::{Guards, Shards};
 use crate::keyspace::shard::Shard;
 use crate::keyspace::stats::ShardStats;
-use crate::{Keyspace, Settings, View};
+use crate::{Key, Keyspace, Settings, View};
 use base::Millis;
 use base::hash::Hash;
 use std::cell::Cell;
@@ -63,6 +63,18 @@ impl<'k> Held<'k> {
     pub fn view<'v>(&'v mut self, now: Millis, settings: &'v Settings) -> View<'v> {
         let keyspace = self.keyspace;
         View::new(keyspace, Guards::Lent(self), now, settings)
+    }
+
+    /// [`Held::view`] and the key of it that a command is about; None where its shard is not among them.
+    #[inline]
+    pub fn view_of_key<'v>(
+        &'v mut self,
+        (now, settings): (Millis, &'v Settings),
+        (db, name, hash): (u16, &'v [u8], Hash),
+    ) -> Option<(View<'v>, Key<'v>)> {
+        let guard = self.find(self.keyspace.shard_number(hash))?;
+        let key = Key::new(name, hash, guard, db);
+        Some((self.view(now, settings), key))
     }
 
     /// Has a shard count as it did then: lookups and changes since were taken back. As for [`Held::add`].

@@ -399,6 +399,16 @@ impl<'k> View<'k> {
         self.keyspace.databases()
     }
 
+    /// Ends a view whose shards are lent, as dropping it does. Where it leaves nothing to be done nothing is
+    /// dropped either, which a command of a script would pay for.
+    #[inline]
+    pub fn end(self) {
+        if matches!(self.guards, Guards::Lent(_)) && !self.has_garbage() && self.aside.garbage.capacity() == 0
+        {
+            std::mem::forget(self);
+        }
+    }
+
     /// Another command begins, on shards that were locked for it too. What the one before has left was taken
     /// by [`View::take_garbage`].
     pub fn begin_anew(&mut self) {

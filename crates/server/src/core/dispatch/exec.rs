@@ -237,6 +237,7 @@ impl<'s> Executor<'s> {
     }
 
     /// Runs a command on keys whose shards are locked already.
+    #[inline(always)]
     pub(super) fn run_in<'k>(
         &self,
         view: &mut View<'k>,

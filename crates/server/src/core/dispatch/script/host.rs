@@ -2,7 +2,7 @@
 //!
 //! A command of a script is checked as in Redis: may scripts call it at all, may the user, may this script
 //! write, is there memory? Then it runs as a request of EXEC does, and is counted as one.
-use super::attempt::{self, Fate};
+use super::attempt::{self, Attempt, Fate};
 use crate::core::dispatch::exec::{Handler, Left};
 use crate::core::dispatch::{Executor, Request};
 use crate::core::error;
@@ -136,6 +136,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
     }
 
     /// Why a command does not run, if it does not.
+    #[inline(always)]
     fn refusal(&mut self, row: Option<&Row>, args: &Args<'_>) -> Option<Vec<u8>> {
         let Some(row) = row else { return Some(error::UNKNOWN_IN_SCRIPT.into()) };
         if !row.arity.accepts(args.len()) {
@@ -173,6 +174,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
     }
 
     /// Runs a command that may run, and counts it.
+    #[inline(always)]
     fn run(&mut self, row: &'s Row, args: Args<'_>, reply: &mut Reply) -> Result<(), Stop> {
         let start = reply.out.len();
         let mut fate = Fate::Ran;
@@ -226,55 +228,60 @@ impl<'h, 's> ScriptHost<'h, 's> {
         {
             return Ok(Err(error));
         }
-        let keyspace = &self.executor.server.keyspace;
         if let Some(name) = row.only_key(&args) {
-            return self.call_held((row, run), (args, &[(name, keyspace.hash(name))]), reply);
+            return self.call_on_key((row, run), args, name, reply);
         }
+        let keyspace = &self.executor.server.keyspace;
         let positions = &mut self.executor.positions;
         row.extract_keys(&args, positions);
         let names = positions.iter().map(|position| args.at(*position as usize));
         let names: Vec<_> = names.map(|name| (name, keyspace.hash(name))).collect();
-        self.call_held((row, run), (args, &names), reply)
-    }
-
-    /// Runs it on shards that stay locked for the next.
-    fn call_held<'a>(
-        &mut self,
-        call: (&'s Row, OnKeys),
-        (args, names): (Args<'a>, &[(&'a [u8], Hash)]),
-        reply: &mut Reply,
-    ) -> Result<Done, Stop> {
-        self.hold(names)?;
+        self.hold(names.iter().map(|(_, hash)| *hash))?;
         let (executor, db) = (&*self.executor, self.session.db);
         let mut view = self.held.view(executor.now.wall, &executor.config.store);
-        let way = match names {
-            [(name, hash)] => {
-                let key = view.key(db, name, *hash);
-                executor.run_part(&mut view, call, (args, &[key], reply), &mut self.left)
-            }
-            _ => {
-                let keys: Vec<_> = names.iter().map(|(name, hash)| view.key(db, name, *hash)).collect();
-                executor.run_part(&mut view, call, (args, &keys, reply), &mut self.left)
-            }
-        };
+        let keys: Vec<_> = names.iter().map(|(name, hash)| view.key(db, name, *hash)).collect();
+        let way = executor.run_part(&mut view, (row, run), (args, &keys, reply), &mut self.left);
         drop(view);
+        way.map_err(|CannotBeTakenBack| self.give_up(End::GivenUp))
+    }
+
+    /// Runs a command on one key, as most are, on shards that stay locked for the next.
+    #[inline(always)]
+    fn call_on_key<'a>(
+        &mut self,
+        call: (&'s Row, OnKeys),
+        args: Args<'a>,
+        name: &'a [u8],
+        reply: &mut Reply,
+    ) -> Result<Done, Stop> {
+        let hash = self.executor.server.keyspace.hash(name);
+        if !self.held.has(hash) {
+            self.hold(std::iter::once(hash))?;
+        }
+        let executor = &*self.executor;
+        let by = (executor.now.wall, &executor.config.store);
+        let (mut view, key) =
+            self.held.view_of_key(by, (self.session.db, name, hash)).expect("its shard was locked for it");
+        let way = executor.run_part(&mut view, call, (args, &[key], reply), &mut self.left);
+        view.end();
         way.map_err(|CannotBeTakenBack| self.give_up(End::GivenUp))
     }
 
     /// Locks the shards of these keys, as far as they are not; or gives up where the script may not touch
     /// them.
-    fn hold(&mut self, names: &[(&[u8], Hash)]) -> Result<(), Stop> {
-        if names.iter().all(|(_, hash)| self.held.has(*hash)) {
+    #[inline(never)]
+    fn hold(&mut self, hashes: impl ExactSizeIterator<Item = Hash> + Clone) -> Result<(), Stop> {
+        if hashes.clone().all(|hash| self.held.has(hash)) {
             return Ok(());
         }
         if self.reach == Reach::Keys {
             return Err(self.give_up(End::Undeclared));
         }
-        if self.held.count() + names.len() > HELD_MAX {
+        if self.held.count() + hashes.len() > HELD_MAX {
             self.held.release();
         }
         let known = self.held.count();
-        names.iter().for_each(|(_, hash)| self.held.add(*hash));
+        hashes.for_each(|hash| self.held.add(hash));
         if let Some(attempt) = &mut self.executor.attempt {
             attempt.note_counts(&self.held, known);
         }
@@ -282,7 +289,18 @@ impl<'h, 's> ScriptHost<'h, 's> {
     }
 
     /// Whether the script may go on, as of this time.
+    #[inline(always)]
     fn look_around(&mut self, now: Tick) -> Result<(), Stop> {
+        let is_calm = self.executor.attempt.is_none()
+            && !self.is_slow
+            && !self.executor.server.is_stopping()
+            && self.patience_ticks.is_none_or(|patience| now.since(self.began) < patience);
+        if is_calm { Ok(()) } else { self.look_closely(now) }
+    }
+
+    /// The same where something is to be looked at.
+    #[inline(never)]
+    fn look_closely(&mut self, now: Tick) -> Result<(), Stop> {
         let server = self.executor.server;
         if let Some(attempt) = &mut self.executor.attempt {
             return match self.given_up {
@@ -421,6 +439,7 @@ impl Host for ScriptHost<'_, '_> {
 impl Executor<'_> {
     /// Runs a command of a script on keys whose shards are locked. If what the script does may have to be
     /// taken back, what is under keys that it writes is kept before.
+    #[inline(always)]
     fn run_part<'k>(
         &self,
         view: &mut View<'k>,
@@ -429,23 +448,34 @@ impl Executor<'_> {
         left: &mut Left,
     ) -> Result<Done, CannotBeTakenBack> {
         if let Some(attempt) = &self.attempt {
-            let long = match row.run {
-                Run::Data(DataRun::Long(long) | DataRun::Blocking(long)) => Some(long),
-                Run::Data(DataRun::KeysOrAll(ways)) => Some(&ways.keys),
-                _ => None,
-            };
-            let steps = long.and_then(|long| (long.work)(&mut Call::new(view, args, keys, reply)));
-            if steps.is_some_and(|steps| steps >= LONG_STEPS) {
-                return Err(CannotBeTakenBack);
-            }
-            if row.flags.has(Flags::WRITE) {
-                for key in keys {
-                    attempt.keep(view, key).map_err(|TooLong| CannotBeTakenBack)?;
-                }
-            }
+            prepare_undo(attempt, view, row, (args, keys, reply))?;
         }
         Ok(self.run_in(view, row, run, (args, keys, reply), left))
     }
+}
+
+/// Keeps what is under the keys of a command that writes.
+fn prepare_undo<'k>(
+    attempt: &Attempt,
+    view: &mut View<'k>,
+    row: &Row,
+    (args, keys, reply): (Args<'k>, &[Key<'k>], &mut Reply),
+) -> Result<(), CannotBeTakenBack> {
+    let long = match row.run {
+        Run::Data(DataRun::Long(long) | DataRun::Blocking(long)) => Some(long),
+        Run::Data(DataRun::KeysOrAll(ways)) => Some(&ways.keys),
+        _ => None,
+    };
+    let steps = long.and_then(|long| (long.work)(&mut Call::new(view, args, keys, reply)));
+    if steps.is_some_and(|steps| steps >= LONG_STEPS) {
+        return Err(CannotBeTakenBack);
+    }
+    if row.flags.has(Flags::WRITE) {
+        for key in keys {
+            attempt.keep(view, key).map_err(|TooLong| CannotBeTakenBack)?;
+        }
+    }
+    Ok(())
 }
 
 /// A command takes long, or would write to what cannot be kept.
