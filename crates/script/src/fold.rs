@@ -1,4 +1,4 @@
-//! Fields of the libraries that a script names, put into variables around it when it is compiled.
+//! Fields of the libraries that a script names, put into variables around it when it runs again.
 //!
 //! Scripts write `redis.call(...)` wherever they call a command. Lua looks `redis` up in the globals, finds a
 //! face without fields there (see `sandbox.lua`), and looks `call` up in the table behind it: 7% of what a

@@ -1,7 +1,7 @@
 //! What scripts try: to go on for ever, to take all memory, to survive their end, to leave something behind
 //! for the next script, and the ways out of Redis's interpreter that were found over the years.
 use crate::host::{KILLED, Toy};
-use crate::run_in;
+use crate::{run_all, run_in};
 use resp::Protocol;
 use script::{Kind, Machine, Outcome, Settings};
 
@@ -48,8 +48,10 @@ fn fails(body: &str, expected: &str) {
 
 #[track_caller]
 fn answers(body: &str, expected: &str) {
-    let (_, reply) = run_in(&machine(), body.as_bytes(), Protocol::Resp2, &mut Toy::default());
-    assert_eq!(String::from_utf8_lossy(&reply), expected, "{body}");
+    let hosts = &mut [&mut Toy::default(), &mut Toy::default(), &mut Toy::default()];
+    for (_, reply) in run_all(&machine(), body.as_bytes(), Protocol::Resp2, hosts) {
+        assert_eq!(String::from_utf8_lossy(&reply), expected, "{body}");
+    }
 }
 
 /// Whether an interpreter answers the next script.

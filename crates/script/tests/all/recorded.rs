@@ -1,7 +1,7 @@
 //! Replies of Redis 8.0.2 to scripts, recorded by EVAL. In the files a script stands behind the protocols it
 //! was run in (`*`: both, with the same reply), the reply on the line below.
 use crate::host::Toy;
-use crate::run_in;
+use crate::run_all;
 use resp::Protocol;
 use script::{Kind, Machine, Settings};
 
@@ -40,12 +40,14 @@ fn check(name: &str, recorded: &str) {
             _ => &[Protocol::Resp2, Protocol::Resp3],
         };
         for protocol in protocols {
-            let mut host =
-                Toy { is_read_only: script.starts_with("#!lua flags=no-writes"), ..Toy::default() };
-            let (_, reply) = run_in(&machine, &unescape(script), *protocol, &mut host);
-            if reply != expected {
-                let (got, expected) = (reply.escape_ascii(), expected.escape_ascii());
-                wrong.push(format!("{protocol:?} {script}\n  got      {got}\n  expected {expected}"));
+            let is_read_only = script.starts_with("#!lua flags=no-writes");
+            let host = || Toy { is_read_only, ..Toy::default() };
+            let hosts = &mut [&mut host(), &mut host()];
+            for (_, reply) in run_all(&machine, &unescape(script), *protocol, hosts) {
+                if reply != expected {
+                    let (got, expected) = (reply.escape_ascii(), expected.escape_ascii());
+                    wrong.push(format!("{protocol:?} {script}\n  got      {got}\n  expected {expected}"));
+                }
             }
         }
     }
