@@ -62,7 +62,7 @@ pub(super) fn prepare(server: &Server, test: &str) -> Result<(), String> {
     }
 }
 
-fn fill(server: &Server, test: &str, requests: u64) -> Result<(), String> {
+pub(super) fn fill(server: &Server, test: &str, requests: u64) -> Result<(), String> {
     server.client()?.call(&[b"FLUSHALL"])?;
     Load { test, depth: 16, requests, keyspace: KEYSPACE, threads: 1 }.run(server).map(drop)
 }
