@@ -41,6 +41,8 @@ pub(crate) struct ClientRecord {
     /// CLIENT KILL sets this and wakes the connection's worker, which runs no further command and closes the
     /// connection at its next turn.
     pub(crate) is_killed: AtomicBool,
+    /// It is closed as soon as it has read its replies.
+    pub(crate) is_closing: AtomicBool,
     /// Its next request waits: for a key, a time, memory, or the end of CLIENT PAUSE. INFO counts it among
     /// `blocked_clients`.
     pub(crate) is_parked: AtomicBool,

@@ -151,6 +151,7 @@ impl Worker<'_> {
             name_bytes: 0.into(),
             last_row: ClientRecord::NO_COMMAND.into(),
             is_killed: false.into(),
+            is_closing: false.into(),
             is_parked: false.into(),
             is_secure,
             waiter_bytes: 0.into(),
@@ -184,6 +185,7 @@ impl Worker<'_> {
     pub(super) fn close(&mut self, id: ConnId, when: CloseWhen) {
         if let Some(connection) = self.table.at(id) {
             connection.flow = Flow::Closing;
+            connection.session.record.is_closing.store(when == CloseWhen::Flushed, Relaxed);
             connection.input.clear();
             connection.parser = Parser::new();
             connection.session.record.note_query_buffer(QueryBuffer::default(), self.executor.counters());

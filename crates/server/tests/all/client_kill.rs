@@ -33,6 +33,33 @@ fn filters_that_are_given_together_must_all_match() {
 }
 
 #[test]
+fn a_client_that_has_said_goodbye_is_listed_until_it_has_read_its_replies() {
+    const BYTES: usize = 64 << 20;
+    let server = start(config());
+    let [mut asker, mut leaver] = [(); 2].map(|()| Client::connect(&server));
+    let id = id(&mut leaver);
+    asker.check(&format!("SETRANGE big {} x", BYTES - 1), &format!(":{BYTES}\r\n"));
+    assert_eq!(field(&mut asker, &id, "flags"), "N");
+    leaver.send(b"GET big\r\nQUIT\r\n");
+    while field(&mut asker, &id, "cmd") != "quit" {}
+    assert_eq!(field(&mut asker, &id, "flags"), "c");
+    drop(leaver);
+    while asker.ask(&format!("CLIENT LIST ID {id}")).contains("id=") {}
+}
+
+#[test]
+fn the_letters_of_a_client_stand_in_the_order_of_redis() {
+    let server = start(config());
+    let [mut asker, mut watcher] = [(); 2].map(|()| Client::connect(&server));
+    let id = id(&mut watcher);
+    for request in ["CLIENT TRACKING ON BCAST REDIRECT 1", "WATCH k", "MULTI"] {
+        watcher.ask(request);
+    }
+    asker.check("SET k 1", "+OK\r\n");
+    assert_eq!(field(&mut asker, &id, "flags"), "xtBd");
+}
+
+#[test]
 fn the_last_of_the_same_filter_counts() {
     let server = start(config());
     let [mut a, mut b, mut c] = [(); 3].map(|()| Client::connect(&server));
