@@ -122,7 +122,7 @@ pub struct Long {
 }
 
 impl Long {
-    /// Of a command that never does.
+    /// Of a command that never takes long.
     pub const fn quick(run: fn(&mut Call<'_, '_>) -> Done) -> Long {
         Long { work: |_| None, writes: |_| false, words_min: 0, run }
     }

@@ -61,13 +61,14 @@ impl<'s> Executor<'s> {
                 _ => self.run_on_keys(db, row, run, request, reply),
             },
             // One that would wait for its keys does nothing: nobody takes up what it leaves.
-            Run::Data(DataRun::Blocking(long)) => self.run_on_keys(db, row, long.run, request, reply),
+            Run::Data(DataRun::Long(long) | DataRun::Blocking(long)) => {
+                self.run_on_keys(db, row, long.run, request, reply)
+            }
             Run::Data(DataRun::Whole(_, run)) => self.run_on_all(db, run, args, reply),
             Run::Data(DataRun::KeysOrAll(ways)) if (ways.needs_all)(&args) => {
                 self.run_on_all(db, ways.all.run, args, reply)
             }
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys.run, request, reply),
-            Run::Data(DataRun::Long(long)) => self.run_on_keys(db, row, long.run, request, reply),
             Run::Data(DataRun::LongWhole(_, long)) => self.run_on_all(db, long.run, args, reply),
             Run::Server(ServerRun::Function(what)) => {
                 self.replay_functions(what, &args, reply);
