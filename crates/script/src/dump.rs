@@ -19,17 +19,82 @@ const SIZES: [u8; 4] = [4, 8, 4, 8];
 
 /// Reads a chunk from the front. All methods return None where it cannot be read.
 pub(crate) struct Reader<'d> {
-    dump: &'d [u8],
     rest: &'d [u8],
+}
+
+/// A function in full, to be changed and written again.
+pub(crate) struct Function<'d> {
+    /// Its source and its two lines, as they are in the dump.
+    place: &'d [u8],
+    /// How many variables around it it uses.
+    pub(crate) upvalues: u8,
+    pub(crate) parameters: u8,
+    /// [`VARIADIC`], with other bits where it has the variable `arg` of older versions.
+    pub(crate) variadic: u8,
+    /// The registers that it needs.
+    pub(crate) stack: u8,
+    pub(crate) code: Vec<u32>,
+    pub(crate) constants: Vec<Constant<'d>>,
+    pub(crate) functions: Vec<Function<'d>>,
+    /// The lines of instructions, and the names of variables, as they are in the dump.
+    debug: &'d [u8],
+    /// The names of the variables around it.
+    pub(crate) names: Vec<&'d [u8]>,
+    constants_as_dumped: &'d [u8],
+}
+
+/// No lines and no names.
+const NO_DEBUG: &[u8] = &[0; 8];
+pub(crate) const VARIADIC: u8 = 2;
+
+impl<'d> Function<'d> {
+    /// A function of that code, with the source, the constants and the functions of another.
+    pub(crate) fn beside(
+        other: &Function<'d>,
+        (code, stack): (Vec<u32>, u8),
+        functions: Vec<Function<'d>>,
+        names: Vec<&'d [u8]>,
+    ) -> Function<'d> {
+        Function {
+            upvalues: names.len() as u8,
+            constants: other.constants.clone(),
+            debug: NO_DEBUG,
+            stack,
+            code,
+            functions,
+            names,
+            ..*other
+        }
+    }
+
+    /// The whole dump of a chunk, which has the header of that one.
+    pub(crate) fn dumped(&self, header_of: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(header_of.len());
+        out.extend_from_slice(&header_of[..HEADER_BYTES]);
+        self.write(&mut out);
+        out
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let int = |out: &mut Vec<u8>, count: usize| out.extend_from_slice(&word_bytes(count as u32));
+        out.extend_from_slice(self.place);
+        out.extend_from_slice(&[self.upvalues, self.parameters, self.variadic, self.stack]);
+        int(out, self.code.len());
+        self.code.iter().for_each(|instruction| out.extend_from_slice(&word_bytes(*instruction)));
+        out.extend_from_slice(self.constants_as_dumped);
+        int(out, self.functions.len());
+        self.functions.iter().for_each(|function| function.write(out));
+        out.extend_from_slice(self.debug);
+        int(out, self.names.len());
+        self.names.iter().for_each(|name| append_string(out, name));
+    }
 }
 
 /// The front of a function, up to its constants.
 pub(crate) struct Head<'d> {
-    /// How many variables around it it uses, and where that stands in the dump.
+    /// How many variables around it it uses.
     pub(crate) upvalues: usize,
-    pub(crate) upvalues_at: usize,
     pub(crate) instructions: &'d [[u8; 4]],
-    pub(crate) instructions_at: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,17 +108,56 @@ impl<'d> Reader<'d> {
     /// At the outermost function.
     pub(crate) fn new(dump: &'d [u8]) -> Option<Reader<'d>> {
         dump.get(7..11).filter(|sizes| **sizes == SIZES)?;
-        Some(Reader { dump, rest: dump.get(HEADER_BYTES..)? })
+        Some(Reader { rest: dump.get(HEADER_BYTES..)? })
     }
 
     pub(crate) fn head(&mut self) -> Option<Head<'d>> {
         self.string()?;
         self.take(8)?;
-        let upvalues_at = self.place();
         let upvalues = usize::from(self.take(4)?[0]);
-        let instructions_at = self.place() + 4;
         let (instructions, _) = self.array(4)?.as_chunks::<4>();
-        Some(Head { upvalues, upvalues_at, instructions, instructions_at })
+        Some(Head { upvalues, instructions })
+    }
+
+    /// A function with all that is within it.
+    pub(crate) fn function(&mut self) -> Option<Function<'d>> {
+        let start = self.rest;
+        self.string()?;
+        self.take(8)?;
+        let place = self.since(start);
+        let [upvalues, parameters, variadic, stack] = *self.take(4)? else { return None };
+        let (instructions, _) = self.array(4)?.as_chunks::<4>();
+        let start = self.rest;
+        let constants = self.many(Reader::constant)?;
+        let constants_as_dumped = self.since(start);
+        let functions = self.many(Reader::function)?;
+        let start = self.rest;
+        self.lines_and_variables()?;
+        let debug = self.since(start);
+        let names = self.many(Reader::text)?;
+        let code = instructions.iter().map(|bytes| word(*bytes)).collect();
+        Some(Function {
+            place,
+            upvalues,
+            parameters,
+            variadic,
+            stack,
+            code,
+            constants,
+            functions,
+            debug,
+            names,
+            constants_as_dumped,
+        })
+    }
+
+    fn many<T>(&mut self, mut one: impl FnMut(&mut Reader<'d>) -> Option<T>) -> Option<Vec<T>> {
+        (0..self.int()?).map(|_| one(self)).collect()
+    }
+
+    /// What was read since there was so much to read.
+    fn since(&self, start: &'d [u8]) -> &'d [u8] {
+        &start[..start.len() - self.rest.len()]
     }
 
     pub(crate) fn constant(&mut self) -> Option<Constant<'d>> {
@@ -61,10 +165,7 @@ impl<'d> Reader<'d> {
             0 => {}
             1 => drop(self.take(1)?),
             3 => drop(self.take(8)?),
-            4 => {
-                let text = self.string()?;
-                return Some(Constant::Text(text.strip_suffix(b"\0").unwrap_or(text)));
-            }
+            4 => return self.text().map(Constant::Text),
             _ => return None,
         }
         Some(Constant::Other)
@@ -72,19 +173,30 @@ impl<'d> Reader<'d> {
 
     /// What stands behind the functions within a function.
     pub(crate) fn debug_information(&mut self) -> Option<()> {
+        self.lines_and_variables()?;
+        self.each(|reader| reader.string().map(drop))
+    }
+
+    fn lines_and_variables(&mut self) -> Option<()> {
         self.array(4)?;
-        for _ in 0..self.int()? {
-            self.string()?;
-            self.take(8)?;
-        }
-        for _ in 0..self.int()? {
-            self.string()?;
-        }
-        Some(())
+        self.each(|reader| {
+            reader.string()?;
+            reader.take(8).map(drop)
+        })
+    }
+
+    fn each(&mut self, mut one: impl FnMut(&mut Reader<'d>) -> Option<()>) -> Option<()> {
+        (0..self.int()?).try_for_each(|_| one(self))
     }
 
     pub(crate) fn int(&mut self) -> Option<u32> {
         self.take(4)?.try_into().ok().map(word)
+    }
+
+    /// A string without the zero behind it.
+    fn text(&mut self) -> Option<&'d [u8]> {
+        let text = self.string()?;
+        Some(text.strip_suffix(b"\0").unwrap_or(text))
     }
 
     fn string(&mut self) -> Option<&'d [u8]> {
@@ -104,10 +216,6 @@ impl<'d> Reader<'d> {
         self.rest = rest;
         Some(taken)
     }
-
-    fn place(&self) -> usize {
-        self.dump.len() - self.rest.len()
-    }
 }
 
 /// Appends a string as a dump has it.
@@ -120,20 +228,52 @@ pub(crate) fn append_string(out: &mut Vec<u8>, text: &[u8]) {
 
 /// Operation codes.
 pub(crate) const MOVE: u32 = 0;
+pub(crate) const LOAD_CONSTANT: u32 = 1;
 pub(crate) const LOAD_BOOLEAN: u32 = 2;
+pub(crate) const LOAD_NIL: u32 = 3;
 pub(crate) const GET_UPVALUE: u32 = 4;
 pub(crate) const GET_GLOBAL: u32 = 5;
 pub(crate) const GET_TABLE: u32 = 6;
 pub(crate) const SET_GLOBAL: u32 = 7;
 pub(crate) const SET_UPVALUE: u32 = 8;
+pub(crate) const SET_TABLE: u32 = 9;
+pub(crate) const METHOD: u32 = 11;
+pub(crate) const CONCATENATE: u32 = 21;
 pub(crate) const JUMP: u32 = 22;
 pub(crate) const EQUAL: u32 = 23;
+pub(crate) const TEST: u32 = 26;
 pub(crate) const TEST_SET: u32 = 27;
+pub(crate) const CALL: u32 = 28;
+pub(crate) const CALL_LAST: u32 = 29;
+pub(crate) const RETURN: u32 = 30;
 pub(crate) const LOOP: u32 = 31;
 pub(crate) const PREPARE_LOOP: u32 = 32;
 pub(crate) const LOOP_OVER: u32 = 33;
 pub(crate) const SET_LIST: u32 = 34;
+pub(crate) const CLOSE: u32 = 35;
 pub(crate) const CLOSURE: u32 = 36;
+pub(crate) const ARGUMENTS: u32 = 37;
+
+/// The operand of a jump is from so much below zero.
+const JUMP_ZERO: u32 = 131_071;
+
+/// Goes to the next instruction.
+pub(crate) const NOTHING: u32 = JUMP | JUMP_ZERO << 14;
+
+/// Where a jump at this place leads to.
+pub(crate) fn target(at: usize, jump: u32) -> usize {
+    (at + 1 + operand_bx(jump)).wrapping_sub(JUMP_ZERO as usize)
+}
+
+/// An instruction with A and B.
+pub(crate) fn with_a_b(code: u32, a: u32, b: u32) -> u32 {
+    code | a << 6 | b << 23
+}
+
+/// An instruction with A and Bx.
+pub(crate) fn with_a_bx(code: u32, a: u32, bx: u32) -> u32 {
+    code | a << 6 | bx << 14
+}
 
 pub(crate) fn code_of(instruction: u32) -> u32 {
     instruction & 63

@@ -1,4 +1,4 @@
-//! Fields of the libraries that a script names, put into variables around it when it runs again.
+//! What is the same whenever a script runs, put into variables around it when it runs again.
 //!
 //! Scripts write `redis.call(...)` wherever they call a command. Lua looks `redis` up in the globals, finds a
 //! face without fields there (see `sandbox.lua`), and looks `call` up in the table behind it: 7% of what a
@@ -12,15 +12,15 @@
 //! names a function takes the name from the instruction that has fetched it, and variables have the names of
 //! the fields.
 //!
-//! Only the outermost function is folded: those within it would have to catch the variables first.
+//! The outermost function is folded, and of those within it the ones that are lifted out (`lift.rs`): others
+//! would have to catch the variables first.
 use crate::dump::{
-    Constant, EQUAL, GET_GLOBAL, GET_TABLE, GET_UPVALUE, JUMP, LOAD_BOOLEAN, LOOP, LOOP_OVER, PREPARE_LOOP,
-    Reader, SET_LIST, TEST_SET, append_string, code_of, operand_a, operand_b, operand_bx, operand_c, word,
-    word_bytes,
+    Constant, EQUAL, Function, GET_GLOBAL, GET_TABLE, GET_UPVALUE, JUMP, LOAD_BOOLEAN, LOOP, LOOP_OVER,
+    NOTHING, PREPARE_LOOP, Reader, SET_LIST, TEST_SET, code_of, operand_a, operand_b, operand_bx, operand_c,
+    target, with_a_b,
 };
+use crate::lift;
 
-/// The operand of a jump is from so much below zero.
-const JUMP_ZERO: u32 = 131_071;
 /// An operand of so much and more is a constant.
 const CONSTANT: usize = 256;
 /// As many variables as a function catches at most, in Lua's own compiler.
@@ -30,58 +30,100 @@ const VARIABLES_MAX: usize = 60;
 pub(crate) struct Folded<V> {
     pub(crate) dump: Vec<u8>,
     pub(crate) values: Vec<V>,
+    /// What makes the values behind these.
+    pub(crate) maker: Option<Maker<V>>,
 }
 
-/// Folds the outermost function of a chunk. `value_of` is asked for what a library has under a name; None
-/// where that may change, or is nothing. None where there is nothing to fold.
-pub(crate) fn fold<V>(dump: &[u8], mut value_of: impl FnMut(&[u8], &[u8]) -> Option<V>) -> Option<Folded<V>> {
-    let mut reader = Reader::new(dump)?;
-    let head = reader.head()?;
-    let constants: Option<Vec<Constant<'_>>> = (0..reader.int()?).map(|_| reader.constant()).collect();
-    let constants = constants?;
-    // What a function that catches nothing ends with: that there are no names of what it catches.
-    let (rest, end) = dump.split_last_chunk::<4>()?;
-    if head.upvalues != 0 || *end != [0; 4] {
-        return None;
+/// A chunk that makes functions: it is given its values, called once, and returns them among others.
+pub(crate) struct Maker<V> {
+    pub(crate) dump: Vec<u8>,
+    pub(crate) values: Vec<V>,
+    /// Where the functions are among the results.
+    pub(crate) results: Vec<u8>,
+}
+
+/// What libraries have under names, in variables around a function.
+pub(crate) struct Variables<'d, V> {
+    names: Vec<Name<'d>>,
+    pub(crate) values: Vec<V>,
+}
+
+/// What a library has under a name.
+pub(crate) type ValueOf<'f, V> = &'f mut dyn FnMut(&[u8], &[u8]) -> Option<V>;
+
+/// Of a library and of a field.
+pub(crate) type Name<'d> = (&'d [u8], &'d [u8]);
+
+impl<'d, V> Variables<'d, V> {
+    pub(crate) fn new() -> Variables<'d, V> {
+        Variables { names: Vec::new(), values: Vec::new() }
     }
-    let code: Vec<u32> = head.instructions.iter().map(|bytes| word(*bytes)).collect();
-    let reached = places_reached(&code);
-    let mut variables: Vec<(&[u8], &[u8])> = Vec::new();
-    let (mut values, mut folded) = (Vec::new(), rest.to_vec());
-    for (at, pair) in code.windows(2).enumerate() {
-        let Some(name) = named(pair, &constants).filter(|_| !reached[at + 1]) else { continue };
-        let known = variables.iter().position(|known| *known == name);
-        if known.is_none() {
-            let value = if values.len() < VARIABLES_MAX { value_of(name.0, name.1) } else { None };
-            let Some(value) = value else { continue };
-            variables.push(name);
-            values.push(value);
+
+    /// The number of the variable that has this name, which is a new one where there is none yet; None where
+    /// there are too many, or nothing has the name.
+    pub(crate) fn number_of(&mut self, name: Name<'d>, value_of: ValueOf<'_, V>) -> Option<u32> {
+        if let Some(known) = self.names.iter().position(|known| *known == name) {
+            return Some(known as u32);
         }
-        let variable = known.unwrap_or(values.len() - 1) as u32;
-        let fetch = GET_UPVALUE | operand_a(pair[1]) << 6 | variable << 23;
-        let place = head.instructions_at + 4 * at;
-        folded[place..place + 4].copy_from_slice(&word_bytes(JUMP | JUMP_ZERO << 14));
-        folded[place + 4..place + 8].copy_from_slice(&word_bytes(fetch));
+        let value = if self.values.len() < VARIABLES_MAX { value_of(name.0, name.1) } else { None };
+        self.values.push(value?);
+        self.names.push(name);
+        Some(self.values.len() as u32 - 1)
     }
-    if values.is_empty() {
+
+    pub(crate) fn name(&self, number: usize) -> Option<Name<'d>> {
+        self.names.get(number).copied()
+    }
+
+    /// The fields, which are the names of the variables.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &'d [u8]> {
+        self.names.iter().map(|(_, field)| *field)
+    }
+}
+
+/// Folds a chunk. `value_of` is asked for what a library has under a name; None where that may change, or is
+/// nothing. None where there is nothing to fold.
+pub(crate) fn fold<V>(dump: &[u8], mut value_of: impl FnMut(&[u8], &[u8]) -> Option<V>) -> Option<Folded<V>> {
+    let mut chunk = Reader::new(dump)?.function()?;
+    if chunk.upvalues != 0 || !chunk.names.is_empty() {
         return None;
     }
-    folded[head.upvalues_at] = values.len() as u8;
-    folded.extend_from_slice(&word_bytes(values.len() as u32));
-    variables.iter().for_each(|(_, field)| append_string(&mut folded, field));
-    Some(Folded { dump: folded, values })
+    let mut variables = Variables::new();
+    fold_names(&mut chunk, |name| variables.number_of(name, &mut value_of));
+    chunk.names.extend(variables.fields());
+    let maker = lift::lift(dump, &mut chunk, &variables, &mut value_of);
+    if chunk.names.is_empty() {
+        return None;
+    }
+    chunk.upvalues = chunk.names.len() as u8;
+    Some(Folded { dump: chunk.dumped(dump), values: variables.values, maker })
+}
+
+/// Has a function find what it looks up in libraries in the variables of which `variable_of` gives the
+/// numbers.
+pub(crate) fn fold_names<'d>(
+    function: &mut Function<'d>,
+    mut variable_of: impl FnMut(Name<'d>) -> Option<u32>,
+) {
+    let reached = places_reached(&function.code);
+    for at in (1..function.code.len()).filter(|at| !reached[*at]) {
+        let pair = [function.code[at - 1], function.code[at]];
+        if let Some(variable) = named(pair, &function.constants).and_then(&mut variable_of) {
+            function.code[at - 1] = NOTHING;
+            function.code[at] = with_a_b(GET_UPVALUE, operand_a(pair[1]), variable);
+        }
+    }
 }
 
 /// The names of the library and of the field, where these two instructions fetch the field and leave nothing
 /// else behind.
-fn named<'d>(pair: &[u32], constants: &[Constant<'d>]) -> Option<(&'d [u8], &'d [u8])> {
-    let [global, field] = pair else { return None };
-    let register = operand_a(*global);
-    let is_field = (code_of(*global), code_of(*field)) == (GET_GLOBAL, GET_TABLE)
-        && operand_b(*field) as u32 == register
-        && operand_a(*field) == register;
-    let name = operand_c(*field).checked_sub(CONSTANT).filter(|_| is_field)?;
-    match (constants.get(operand_bx(*global))?, constants.get(name)?) {
+fn named<'d>([global, field]: [u32; 2], constants: &[Constant<'d>]) -> Option<Name<'d>> {
+    let register = operand_a(global);
+    let is_field = (code_of(global), code_of(field)) == (GET_GLOBAL, GET_TABLE)
+        && operand_b(field) as u32 == register
+        && operand_a(field) == register;
+    let name = operand_c(field).checked_sub(CONSTANT).filter(|_| is_field)?;
+    match (constants.get(operand_bx(global))?, constants.get(name)?) {
         (Constant::Text(library), Constant::Text(field)) => Some((library, field)),
         _ => None,
     }
@@ -92,24 +134,25 @@ fn named<'d>(pair: &[u32], constants: &[Constant<'d>]) -> Option<(&'d [u8], &'d 
 fn places_reached(code: &[u32]) -> Vec<bool> {
     let mut reached = vec![false; code.len() + 2];
     for (at, instruction) in code.iter().copied().enumerate() {
-        let places = match code_of(instruction) {
-            JUMP | LOOP | PREPARE_LOOP => {
-                let to = (at + 1 + operand_bx(instruction)).wrapping_sub(JUMP_ZERO as usize);
-                [to, to]
-            }
-            // Tests leave the next instruction out, or not.
-            EQUAL..=TEST_SET | LOOP_OVER => [at + 2; 2],
-            LOAD_BOOLEAN if operand_c(instruction) != 0 => [at + 2; 2],
-            SET_LIST if operand_c(instruction) == 0 => [at + 1, at + 2],
-            _ => continue,
-        };
-        for place in places {
-            if let Some(place) = reached.get_mut(place) {
-                *place = true;
-            }
+        if code_of(instruction) == SET_LIST && operand_c(instruction) == 0 {
+            reached[at + 1..at + 3].fill(true);
+        }
+        if let Some(place) = leads_to(at, instruction).and_then(|place| reached.get_mut(place)) {
+            *place = true;
         }
     }
     reached
+}
+
+/// Where an instruction at this place leads to if not to the next.
+pub(crate) fn leads_to(at: usize, instruction: u32) -> Option<usize> {
+    match code_of(instruction) {
+        JUMP | LOOP | PREPARE_LOOP => Some(target(at, instruction)),
+        // Tests leave the next instruction out, or not.
+        EQUAL..=TEST_SET | LOOP_OVER => Some(at + 2),
+        LOAD_BOOLEAN if operand_c(instruction) != 0 => Some(at + 2),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -173,7 +216,7 @@ mod tests {
             let lua = Lua::new();
             lua.load("a = {x = 'a'}").exec().unwrap();
             let function = lua.load(text).into_function().unwrap();
-            let Folded { dump, values } = fold(&function.dump(false), |_, _| Some("folded")).unwrap();
+            let Folded { dump, values, .. } = fold(&function.dump(false), |_, _| Some("folded")).unwrap();
             assert_eq!(values, ["folded"]);
             let function = lua.load(&dump[..]).set_mode(ChunkMode::Binary).into_function().unwrap();
             lua::set_upvalues(&lua, &function, vec![mlua::Value::Boolean(true)]).unwrap();
@@ -190,7 +233,7 @@ mod tests {
                     x, string.rep()";
         let function = lua.load(text).set_name("@script").into_function().unwrap();
         let rep = lua.globals().get::<mlua::Table>("string").unwrap().get::<mlua::Value>("rep").unwrap();
-        let Folded { dump, values } = fold(&function.dump(false), |_, _| Some(rep.clone())).unwrap();
+        let Folded { dump, values, .. } = fold(&function.dump(false), |_, _| Some(rep.clone())).unwrap();
         let folded: Function = lua.load(&dump[..]).set_mode(ChunkMode::Binary).into_function().unwrap();
         lua::set_upvalues(&lua, &folded, values).unwrap();
         lua.globals().set("string", mlua::Value::Nil).unwrap();

@@ -20,6 +20,7 @@ mod fold;
 mod functions;
 mod host;
 mod library;
+mod lift;
 mod machine;
 mod raised;
 mod registered;

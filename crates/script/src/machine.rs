@@ -6,7 +6,7 @@ use crate::api;
 use crate::chunk;
 use crate::error;
 use crate::flags::{Flags, split_script};
-use crate::fold::{self, Folded};
+use crate::fold::{self, Folded, Maker};
 use crate::host::{self, Host};
 use crate::library;
 use crate::raised::{SANDBOX, text_of};
@@ -14,7 +14,7 @@ use crate::state::{Failure, OUT_OF_MEMORY, State};
 use crate::to_resp::{Fields, Writer};
 use lua::{Ended, Kept, Runner, Stack, Start, Tables};
 use mlua::chunk::ChunkMode;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, VmState};
+use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value, VmState};
 use resp::Reply;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -218,17 +218,28 @@ impl Machine {
         let (lua, parts) = (&self.lua, &self.parts);
         let value_of = |library: &[u8], field: &[u8]| {
             let names = (lua.create_string(library).ok()?, lua.create_string(field).ok()?);
-            parts.constant.call::<Option<Value>>(names).ok()?
+            // Errors name what is called or counted with: only functions are sure to be rightly used.
+            parts.constant.call::<Option<Value>>(names).ok()?.filter(Value::is_function)
         };
-        let Some(Folded { dump, values }) = fold::fold(&chunk.dump(false), value_of) else {
+        let Some(Folded { dump, mut values, maker }) = fold::fold(&chunk.dump(false), value_of) else {
             return Ok(None);
         };
-        let folded = lua.load(&dump[..]).set_mode(ChunkMode::Binary).into_function()?;
-        lua::set_upvalues(lua, &folded, values)?;
-        if let Some(environment) = chunk.environment() {
-            folded.set_environment(environment)?;
+        if let Some(Maker { dump, values: its, results }) = maker {
+            let made: MultiValue = self.loaded(&dump, its, chunk)?.call(())?;
+            values.extend(results.iter().filter_map(|place| made.get(usize::from(*place)).cloned()));
         }
+        let folded = self.loaded(&dump, values, chunk)?;
         self.state.functions.keep(folded).map(Some)
+    }
+
+    /// A function from its dump, with these values in the variables around it and the environment of another.
+    fn loaded(&self, dump: &[u8], values: Vec<Value>, like: &Function) -> Result<Function> {
+        let loaded = self.lua.load(dump).set_mode(ChunkMode::Binary).into_function()?;
+        lua::set_upvalues(&self.lua, &loaded, values)?;
+        if let Some(environment) = like.environment() {
+            loaded.set_environment(environment)?;
+        }
+        Ok(loaded)
     }
 
     /// Compiles a chunk of that name. Lua's own function does it, because it gives back its error as the
