@@ -20,15 +20,18 @@ use std::cell::Cell;
 pub struct Held<'k> {
     keyspace: &'k Keyspace,
     guards: Guards<'k>,
-    /// The shard that was sought last, and its place, which it keeps until all are unlocked: commands of a
-    /// script are often on one key.
-    last: Cell<Option<(usize, u32)>>,
+    /// The shards that were sought last, and their places, which they keep until all are unlocked: commands
+    /// of a script are on the same few keys.
+    recent: [Cell<Option<(u16, u16)>>; RECENT],
 }
+
+/// So many are remembered, each by the lowest bits of its number.
+const RECENT: usize = 16;
 
 impl Keyspace {
     /// Locks the shards of keys with these hashes in ascending order, each once.
     pub fn hold_shards_of(&self, hashes: impl Iterator<Item = Hash>) -> Held<'_> {
-        Held { keyspace: self, guards: self.guards_of(hashes), last: Cell::new(None) }
+        Held { keyspace: self, guards: self.guards_of(hashes), recent: Default::default() }
     }
 }
 
@@ -55,7 +58,7 @@ impl<'k> Held<'k> {
     /// Unlocks all of them.
     pub fn release(&mut self) {
         self.guards = Guards::none();
-        self.last.set(None);
+        self.recent = Default::default();
     }
 
     /// What the next command sees of them. [`View::key`] hands out its keys.
@@ -111,11 +114,12 @@ impl Shards for Held<'_> {
 
     #[inline]
     fn find(&self, shard: usize) -> Option<u32> {
-        match self.last.get() {
-            Some((last, place)) if last == shard => Some(place),
+        let recent = &self.recent[shard % RECENT];
+        match recent.get() {
+            Some((known, place)) if usize::from(known) == shard => Some(u32::from(place)),
             _ => {
                 let place = self.guards.find(shard)?;
-                self.last.set(Some((shard, place)));
+                recent.set(Some((shard as u16, place as u16)));
                 Some(place)
             }
         }

@@ -56,14 +56,16 @@ impl Kept {
     }
 
     /// What of it is to be freed in the background, because it is large. Where the value was written
-    /// meanwhile, and not replaced, nearly all of it is the value's own still; then it is freed here, which
-    /// takes no longer than it took to write, and before the next write would have to copy what both have.
+    /// meanwhile, and not replaced, most of it is the value's own still; then it is freed here, which takes no
+    /// longer than it took to write, and before the next write would have to copy what both have. Another
+    /// thread would have to be woken for it, too.
     pub fn into_garbage(self) -> Option<Garbage> {
-        const SAMPLES: u64 = 8;
         let value = self.outside.filter(|value| !value.is_shared())?;
         let bytes = value_bytes(&value);
-        let is_the_keys = |collection: &dyn Outside| collection.count_sole(SAMPLES) == 0;
-        let is_burden = is_heavy(&value, bytes) && !value.collection().is_some_and(is_the_keys);
+        let is_sole_in = |collection: &dyn Outside, samples| 2 * collection.count_sole(samples) > samples;
+        // Nearly always the first two tell.
+        let is_replaced = |collection: &dyn Outside| is_sole_in(collection, 2) && is_sole_in(collection, 8);
+        let is_burden = is_heavy(&value, bytes) && value.collection().is_none_or(is_replaced);
         is_burden.then(|| Garbage::of_bytes(bytes, value))
     }
 }

@@ -485,7 +485,7 @@ struct CannotBeTakenBack;
 type OnKeys = fn(&mut Call<'_, '_>) -> Done;
 
 /// A script that is alone keeps no more shards locked than this.
-const HELD_MAX: usize = 8;
+const HELD_MAX: usize = 32;
 /// When a script is ended that nobody could end, where no setting says so.
 const BOUND_MS: u64 = 5_000;
 /// In the restless mode an attempt is given up at one in so many commands.
