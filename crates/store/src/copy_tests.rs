@@ -1,7 +1,7 @@
 //! Copies of values: what they share with their source, that later writes to one do not show in the other,
 //! and who frees what.
 use crate::keyspace::tests::{NOW, keyspace, set, with};
-use crate::{Deadline, End, Expiry, Key, Keyspace, Settings};
+use crate::{Deadline, End, Expiry, Key, Keyspace, Settings, View};
 use base::random::Random;
 use base::{Item, Millis};
 use std::collections::VecDeque;
@@ -42,6 +42,25 @@ fn what_a_copy_still_holds_is_no_garbage_and_the_last_owner_leaves_it() {
     view.put_taken(&keys[1], value);
     assert!(view.remove(&keys[0]) && view.take_garbage().is_empty());
     assert!(view.remove(&keys[1]) && view.take_garbage().len() == 1);
+}
+
+#[test]
+fn what_was_kept_of_a_large_value_is_garbage_only_where_the_value_is_gone() {
+    let (keyspace, settings) = (keyspace(4), Settings::default());
+    let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &[b"list"]);
+    for text in elements(200_000) {
+        view.list_or_new(&keys[0]).expect("a list").push(End::Tail, &text);
+    }
+    let mut keep = |change: &dyn Fn(&mut View<'_>)| {
+        let kept = view.keep(&keys[0], &mut Vec::new()).expect("no string").expect("it is there");
+        change(&mut view);
+        let garbage = kept.into_garbage();
+        pack::end_keeping();
+        garbage.is_some()
+    };
+    let set = |view: &mut View<'_>| view.list_or_new(&keys[0]).expect("a list").set(100_000, b"x");
+    assert!(!keep(&|_| {}) && !keep(&set) && !keep(&set));
+    assert!(keep(&|view| assert!(view.remove(&keys[0]))));
 }
 
 /// Copies `from` over `to`.

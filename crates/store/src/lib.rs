@@ -82,6 +82,7 @@ pub use keyspace::whole::{Deadlines, ScanStep};
 pub use kind::{Kind, WrongType};
 pub use list::api::{List, ListMut};
 pub use pack::count_ones;
+pub use pack::end_keeping;
 pub use pack::limits::Lengths;
 pub use pack::log::{Direction, Limits as StreamLimits, Pairs, Precision, Row, Trim};
 pub use pack::seq::{Codec, End, Fill};

@@ -1,6 +1,7 @@
 //! Processor time of scripts, the servers taking turns as in `turns`: one GET and one SET of a key that is
 //! declared or not, a SET and a message, the first in a function, nothing at all, and a loop of ten thousand
-//! HSET and HGET, after which the hash is asked for its size. And how many scripts of forty commands fifty
+//! HSET and HGET, after which the hash is asked for its size; and writes to collections of 5,000, which are
+//! kept as they were until the script has ended. And how many scripts of forty commands fifty
 //! clients are answered in a second by two workers and by one, where their key is declared and where it is
 //! not, and in a function.
 use super::Options;
@@ -22,6 +23,8 @@ struct Case {
     /// Requests of a turn at depth 1.
     requests: usize,
     depths: &'static [usize],
+    /// A script that is run before.
+    before: Option<&'static str>,
 }
 
 const KEY: &[u8] = b"key:000000000000";
@@ -33,6 +36,7 @@ const CASES: &[Case] = &[
         args: &[KEY, &[b'x'; 64]],
         requests: 4_000,
         depths: &[1, 16],
+        before: None,
     },
     Case {
         name: "undeclared",
@@ -41,6 +45,7 @@ const CASES: &[Case] = &[
         args: &[KEY, &[b'x'; 64]],
         requests: 4_000,
         depths: &[1, 16],
+        before: None,
     },
     Case {
         name: "publish",
@@ -49,6 +54,7 @@ const CASES: &[Case] = &[
         args: &[KEY, &[b'x'; 64]],
         requests: 4_000,
         depths: &[1, 16],
+        before: None,
     },
     Case {
         name: "function",
@@ -58,8 +64,17 @@ const CASES: &[Case] = &[
         args: &[KEY, &[b'x'; 64]],
         requests: 4_000,
         depths: &[1, 16],
+        before: None,
     },
-    Case { name: "nothing", text: "return 1", keys: "0", args: &[], requests: 4_000, depths: &[1, 16] },
+    Case {
+        name: "nothing",
+        text: "return 1",
+        keys: "0",
+        args: &[],
+        requests: 4_000,
+        depths: &[1, 16],
+        before: None,
+    },
     Case {
         name: "loop",
         text: "for i = 1, 10000 do redis.call('HSET', KEYS[1], i, i) end \
@@ -68,14 +83,51 @@ const CASES: &[Case] = &[
         args: &[b"hash"],
         requests: CLIENTS,
         depths: &[1],
+        before: None,
     },
+];
+
+/// One write to a collection of 5,000.
+const fn large(name: &'static str, text: &'static str, before: &'static str, args: &'static [&[u8]]) -> Case {
+    Case { name, text, keys: "1", args, requests: 4_000, depths: &[1, 16], before: Some(before) }
+}
+
+const LARGE: &[Case] = &[
+    large(
+        "zset",
+        "local n = string.sub(ARGV[1], 5) \
+         return redis.call('ZADD', KEYS[1], n, 'member:' .. n % 5000)",
+        "for n = 0, 4999 do redis.call('ZADD', 'zset', n, 'member:' .. n) end",
+        &[b"zset", KEY],
+    ),
+    large(
+        "hash",
+        "local n = string.sub(ARGV[1], 5) % 5000 return redis.call('HSET', KEYS[1], 'field:' .. n, ARGV[1])",
+        "for n = 0, 4999 do redis.call('HSET', 'hash', 'field:' .. n, 'key:000000000000') end",
+        &[b"hash", KEY],
+    ),
+    large(
+        "set",
+        "local n = string.sub(ARGV[1], 5) % 5000 redis.call('SREM', KEYS[1], 'member:' .. n) \
+         return redis.call('SADD', KEYS[1], 'member:' .. n)",
+        "for n = 0, 4999 do redis.call('SADD', 'set', 'member:' .. n) end",
+        &[b"set", KEY],
+    ),
 ];
 
 const FORTY_SETS: &str = "local k = KEYS[1] or ARGV[1] for i = 1, 40 do redis.call('HSET', k, i, i) end";
 
 /// Those that two workers run beside one.
 const WORKERS: &[Case] = &[
-    Case { name: "workers", text: FORTY_SETS, keys: "1", args: &[KEY], requests: 1_000, depths: &[4] },
+    Case {
+        name: "workers",
+        text: FORTY_SETS,
+        keys: "1",
+        args: &[KEY],
+        requests: 1_000,
+        depths: &[4],
+        before: None,
+    },
     Case {
         name: "workers-undeclared",
         text: FORTY_SETS,
@@ -83,6 +135,7 @@ const WORKERS: &[Case] = &[
         args: &[KEY],
         requests: 1_000,
         depths: &[4],
+        before: None,
     },
     Case {
         name: "workers-function",
@@ -92,6 +145,7 @@ const WORKERS: &[Case] = &[
         args: &[KEY],
         requests: 1_000,
         depths: &[4],
+        before: None,
     },
 ];
 
@@ -105,7 +159,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let servers = servers?;
     super::server::pin_this("1")?;
     let rounds = options.rounds.unwrap_or(ROUNDS);
-    for case in CASES.iter().filter(is_wanted) {
+    for case in CASES.iter().chain(LARGE).filter(is_wanted) {
         for depth in case.depths {
             compare(&servers, case, *depth, rounds)?;
         }
@@ -171,6 +225,9 @@ fn load(servers: &[Server], case: &Case) -> Result<Vec<u8>, String> {
     for server in servers {
         let mut client = server.client()?;
         client.call(&[b"FLUSHALL"])?;
+        if let Some(before) = case.before {
+            client.call(&[b"EVAL", before.as_bytes(), b"0"])?;
+        }
         let loaded = match is_library {
             true => client.call(&[b"FUNCTION", b"LOAD", b"REPLACE", text])?,
             false => client.call(&[b"SCRIPT", b"LOAD", text])?,

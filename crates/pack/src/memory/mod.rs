@@ -1,7 +1,7 @@
 //! Memory: the arena that leaves are allocated from (`arena/`), how a request is rounded for it (`alloc.rs`),
 //! what of it is in use (`counted.rs`), and the two things that lie in it and are counted by those who hold
 //! them: blocks of bytes (`block.rs`) and values outside a leaf (`shared.rs`), by the one protocol of
-//! `refs.rs`. Knows no leaf and no tree.
+//! `refs.rs`; `twins.rs` notes which of them are kept for a moment only. Knows no leaf and no tree.
 pub(crate) mod alloc;
 pub mod arena;
 pub(crate) mod block;
@@ -12,6 +12,7 @@ pub(crate) mod refs;
 #[cfg(test)]
 mod refs_interleavings;
 pub(crate) mod shared;
+pub(crate) mod twins;
 
 /// What `refs.rs` counts with. The check of its interleavings compiles that file over loom's atomics instead.
 mod atomic {

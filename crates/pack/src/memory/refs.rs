@@ -73,6 +73,12 @@ impl Refs {
         self.0.load(Ordering::Acquire) == 1
     }
 
+    /// Whether there is one owner beside the caller. The answer lasts while both are the caller's to say.
+    #[inline]
+    pub(crate) fn are_two(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 2
+    }
+
     /// Counts so many owners more, or (a negative number, wrapped) no longer.
     #[cfg(test)]
     pub(crate) fn pretend(&self, more: u32) {

@@ -3,7 +3,7 @@
 //! It is not an `Arc`, which has a second count: 8 bytes more for each value, of which there may be millions.
 use crate::memory::counted::count_copied;
 use crate::memory::refs::Refs;
-use crate::memory::{alloc, arena};
+use crate::memory::{alloc, arena, twins};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -81,6 +81,12 @@ impl<V> Shared<V> {
         Self::pointer(bytes).cast()
     }
 
+    /// This owner keeps the value only for a moment, on this thread: see `twins.rs`, whose rules the caller
+    /// follows.
+    pub fn note_kept(&self) {
+        twins::note_kept(self.0.cast());
+    }
+
     /// Whether another owner has it too, at this moment.
     pub fn is_shared(&self) -> bool {
         !self.body().refs.is_sole()
@@ -148,10 +154,17 @@ impl<V> Shared<V> {
 }
 
 impl<V: Clone> Shared<V> {
+    fn copied(&self) -> Shared<V> {
+        match self.body().refs.are_two() {
+            true => twins::copying(self.0.cast(), || Shared::new(V::clone(self))),
+            false => Shared::new(V::clone(self)),
+        }
+    }
+
     /// The value, to be edited: cloned first where another owner has it too.
     pub fn make_mut(&mut self) -> &mut V {
         if self.is_shared() {
-            *self = count_copied(|| Shared::new(V::clone(self)));
+            *self = count_copied(|| self.copied());
         }
         // SAFETY: we are the only owner, and `&mut self` keeps it so.
         unsafe { &mut self.0.as_mut().value }

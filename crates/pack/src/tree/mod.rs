@@ -8,7 +8,8 @@
 //! the path.
 //!
 //! `build.rs` makes a tree of all its leaves, `descent.rs` has the way from the root to a leaf, `seek.rs`
-//! what is looked for on it in each order, `join.rs` what becomes of neighbours that have become small.
+//! what is looked for on it in each order, `join.rs` what becomes of neighbours that have become small,
+//! `twin.rs` how a tree that is kept for a moment is edited.
 //!
 //! Three rules hold between calls: every inner node has a child; every inner node but the root had a
 //! neighbour too full to be joined with when it last fell under [`node::FANOUT_MIN`]; a root that is an inner
@@ -21,6 +22,7 @@ pub(crate) mod node;
 pub(crate) mod order;
 mod seek;
 pub mod stats;
+mod twin;
 
 use crate::memory::arena::Moves;
 use base::random::Random;
@@ -153,7 +155,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
                 return None;
             }
             inner.relocate(moves);
-            Some(&mut inner.make_mut().1[path.slot(level)])
+            Some(inner.child_mut(path.slot(level)).1)
         })?;
         // SAFETY: level 0 holds leaves.
         Some(unsafe { leaf.leaf_mut() })
@@ -199,7 +201,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
         self.mark = O::moved(self.mark, old, new);
         self.move_marks(path, 2, old, new);
         let slot = path.slot(1);
-        self.inner_mut(path, 1).make_mut().0[slot] = new;
+        self.inner_mut(path, 1).marks_mut()[slot] = new;
     }
 
     /// Puts a leaf behind the one that `path` names; afterwards `path` names the same leaf as before.
@@ -358,7 +360,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     }
 
     fn child_mut(&mut self, path: &Path, level: usize) -> &mut Child<O, L> {
-        let found = self.descend_mut(level, |inner, above| Some(&mut inner.make_mut().1[path.slot(above)]));
+        let found = self.descend_mut(level, |inner, above| Some(inner.child_mut(path.slot(above)).1));
         found.expect("nothing ends the way down")
     }
 
@@ -379,7 +381,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     fn move_marks(&mut self, path: &Path, level: usize, old: O::Mark, new: O::Mark) {
         for level in level..self.height() {
             let slot = path.slot(level);
-            let marks = self.inner_mut(path, level).make_mut().0;
+            let marks = self.inner_mut(path, level).marks_mut();
             marks[slot] = O::moved(marks[slot], old, new);
         }
     }
@@ -388,7 +390,7 @@ impl<O: Order, L: Leaf> Tree<O, L> {
     fn cut_mark(&mut self, path: &Path, level: usize, leaf: O::Mark, right: O::Mark) {
         if level < self.height() {
             let slot = path.slot(level);
-            let marks = self.inner_mut(path, level).make_mut().0;
+            let marks = self.inner_mut(path, level).marks_mut();
             marks[slot] = O::moved(O::moved(marks[slot], O::NONE, leaf), right, O::NONE);
         }
     }
@@ -423,7 +425,12 @@ impl<O: Order, L: Leaf> Clone for Tree<O, L> {
     fn clone(&self) -> Tree<O, L> {
         let root = match self.root() {
             // SAFETY: the root's level is one less than the height.
-            Some(root) => MaybeUninit::new(unsafe { root.share(self.height() - 1) }),
+            Some(root) => MaybeUninit::new(unsafe {
+                if self.height() > 1 {
+                    root.inner().note_copied();
+                }
+                root.share(self.height() - 1)
+            }),
             None => MaybeUninit::uninit(),
         };
         Tree { root, mark: self.mark, height: self.height }

@@ -18,7 +18,7 @@ use crate::memory::arena::Moves;
 use crate::memory::counted::count_copied;
 use crate::memory::prefetch::prefetch;
 use crate::memory::refs::Refs;
-use crate::memory::{alloc, arena};
+use crate::memory::{alloc, arena, twins};
 use crate::tree::order::Order;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -31,11 +31,22 @@ pub(crate) const FANOUT: usize = 128;
 pub(crate) const FANOUT_MIN: usize = FANOUT / 4;
 
 #[repr(C)]
-struct Header {
-    refs: Refs,
+pub(super) struct Header {
+    pub(super) refs: Refs,
     level: u8,
     count: u8,
     slots: u8,
+    pub(super) pair: Pair,
+}
+
+/// Whether there is another version of a node for a moment: see `memory/twins.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Pair {
+    None,
+    /// It has a twin.
+    Old,
+    Twin,
 }
 const HEADER_BYTES: usize = size_of::<Header>();
 const _: () = assert!(HEADER_BYTES == 8 && FANOUT <= u8::MAX as usize);
@@ -133,7 +144,7 @@ impl<O: Order, L: Leaf> Child<O, L> {
 }
 
 pub(crate) struct Inner<O: Order, L: Leaf> {
-    head: NonNull<Header>,
+    pub(super) head: NonNull<Header>,
     owns: PhantomData<(O::Mark, L)>,
 }
 
@@ -147,7 +158,8 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     /// An empty node with room for at least `count` children.
     pub(crate) fn with_room(level: usize, count: usize) -> Inner<O, L> {
         let slots = slots_for::<O::Mark>(count);
-        let header = Header { refs: Refs::one(), level: level as u8, count: 0, slots: slots as u8 };
+        let header =
+            Header { refs: Refs::one(), level: level as u8, count: 0, slots: slots as u8, pair: Pair::None };
         assert!(level > 0 && level < 256 && count <= FANOUT);
         let head = alloc::allocate(node_bytes::<O::Mark>(slots)).cast::<Header>();
         // SAFETY: fresh, large enough, aligned to 8.
@@ -191,9 +203,21 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         prefetch(self.children_start().wrapping_add(slot).cast());
     }
 
-    /// Whether nobody else holds this node.
+    /// Whether nobody else holds this node, or has children in common with it.
     pub(crate) fn is_sole(&self) -> bool {
-        self.header().refs.is_sole()
+        self.header().refs.is_sole() && self.header().pair == Pair::None
+    }
+
+    /// Whether the child at `slot` is to be reached from here only, as far as this node is.
+    #[inline(always)]
+    pub(crate) fn is_sole_parent(&self, slot: usize) -> bool {
+        self.is_sole() || self.is_sole_twin_parent(slot)
+    }
+
+    #[cold]
+    fn is_sole_twin_parent(&self, slot: usize) -> bool {
+        let Header { refs, pair, .. } = self.header();
+        refs.is_sole() && *pair == Pair::Twin && twins::has_replaced(self.head.cast(), slot)
     }
 
     /// The address of a child: to be written to only if this node and all above it have one owner.
@@ -202,6 +226,26 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         assert!(slot < self.count(), "a child that is not there");
         // SAFETY: within the allocation.
         unsafe { self.children_start().add(slot) }
+    }
+
+    /// The marks, to be edited: the node is copied first where it is shared.
+    pub(crate) fn marks_mut(&mut self) -> &mut [O::Mark] {
+        if !self.is_sole() {
+            self.become_twin_or_sole();
+        }
+        // SAFETY: sole owner, and marks are in common with nobody; the first `count` are initialised.
+        unsafe { std::slice::from_raw_parts_mut(self.marks_start(), self.count()) }
+    }
+
+    /// A child, to be edited or replaced, and its mark: the node is copied first where it is shared.
+    #[inline(always)]
+    pub(crate) fn child_mut(&mut self, slot: usize) -> (&mut O::Mark, &mut Child<O, L>) {
+        assert!(slot < self.count(), "a child that is not there");
+        if !self.is_sole() {
+            self.own_child(slot);
+        }
+        // SAFETY: sole owner of the node and of this child; both are initialised, and do not overlap.
+        unsafe { (&mut *self.marks_start().add(slot), &mut *self.children_start().add(slot)) }
     }
 
     /// Marks and children, to be edited: the node is copied first where it is shared.
@@ -299,12 +343,25 @@ impl<O: Order, L: Leaf> Inner<O, L> {
 
     fn unshare(&mut self) {
         if !self.is_sole() {
+            self.become_sole();
+        }
+    }
+
+    #[cold]
+    pub(super) fn become_sole(&mut self) {
+        let header = self.header();
+        if header.pair == Pair::Twin && header.refs.is_sole() {
+            self.settle();
+        } else {
             *self = count_copied(|| self.copied());
         }
     }
 
     /// A node of its own with the same children, which both share.
     fn copied(&self) -> Inner<O, L> {
+        if self.header().pair == Pair::Twin {
+            self.settle();
+        }
         let mut copy: Inner<O, L> = Inner::with_room(self.level(), self.count());
         for (index, (mark, child)) in self.marks().iter().zip(self.children()).enumerate() {
             // SAFETY: `copy` has room for `count`; the child's level is one below ours.
@@ -368,7 +425,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         }
     }
 
-    fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &Header {
         // SAFETY: the header lives as long as any handle does.
         unsafe { self.head.as_ref() }
     }
@@ -378,19 +435,36 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     }
 
     /// Only a sole owner calls this, with as many children as are initialised.
-    fn set_count(&mut self, count: usize) {
+    pub(super) fn set_count(&mut self, count: usize) {
         debug_assert!(self.is_sole(), "a node that others hold does not change");
         debug_assert!(count <= self.slots());
         // SAFETY: `&mut self` of a sole owner: nobody reads the header meanwhile.
         unsafe { (*self.head.as_ptr()).count = count as u8 };
     }
 
-    fn marks_start(&self) -> *mut O::Mark {
+    /// Only the thread that has made a pair calls this, and only it has the two nodes.
+    pub(super) fn set_pair(&self, pair: Pair) {
+        // SAFETY: nobody reads this field meanwhile: other threads do not have the node.
+        unsafe { (&raw mut (*self.head.as_ptr()).pair).write(pair) };
+    }
+
+    /// The children are somebody else's, or are released one by one.
+    pub(super) fn forget_children(&mut self) {
+        // SAFETY: the caller is the last owner: nobody reads the header meanwhile.
+        unsafe { (*self.head.as_ptr()).count = 0 };
+    }
+
+    /// The owner of a node, made of where it lies.
+    pub(super) fn of_head(head: NonNull<Header>) -> Inner<O, L> {
+        Inner { head, owns: PhantomData }
+    }
+
+    pub(super) fn marks_start(&self) -> *mut O::Mark {
         // SAFETY: the marks begin right behind the header, within the allocation.
         unsafe { self.head.as_ptr().add(1).cast::<O::Mark>() }
     }
 
-    fn children_start(&self) -> *mut Child<O, L> {
+    pub(super) fn children_start(&self) -> *mut Child<O, L> {
         // SAFETY: the children begin behind the marks of all slots, within the allocation, aligned to 8.
         unsafe {
             let after = HEADER_BYTES + marks_bytes::<O::Mark>(self.slots());
@@ -412,6 +486,9 @@ impl<O: Order, L: Leaf> Drop for Inner<O, L> {
     fn drop(&mut self) {
         if !self.header().refs.release() {
             return;
+        }
+        if self.header().pair != Pair::None {
+            self.leave_pair();
         }
         let below = self.level() - 1;
         for index in 0..self.count() {

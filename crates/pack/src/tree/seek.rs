@@ -175,8 +175,9 @@ impl<L: Leaf> Tree<ByHash, L> {
         self.root()?;
         let (root, height) = (self.root.as_mut_ptr(), self.height());
         let choose = |inner: &Inner<ByHash, L>, _| {
-            is_sole &= inner.is_sole();
-            Some(range.enter(inner, place))
+            let slot = range.enter(inner, place);
+            is_sole &= inner.is_sole_parent(slot);
+            Some(slot)
         };
         // SAFETY: the root's level is one less than the height, and the tree is borrowed. The leaf is lent
         // for writing only where this tree, borrowed for writing, is the one owner of every node above it:
@@ -261,10 +262,9 @@ impl<L: Leaf> Tree<ByScore, L> {
         self.mark.count = self.mark.count.strict_add_signed(more);
         debug_assert!(!self.is_empty(), "a leaf lies in a tree");
         let leaf = self.descend_mut(0, |inner, level| {
-            let (marks, children) = inner.make_mut();
-            let slot = path.slot(level);
-            marks[slot].count = marks[slot].count.strict_add_signed(more);
-            Some(&mut children[slot])
+            let (mark, child) = inner.child_mut(path.slot(level));
+            mark.count = mark.count.strict_add_signed(more);
+            Some(child)
         });
         // SAFETY: level 0 holds leaves.
         unsafe { leaf.expect("nothing ends the way down").leaf_mut() }

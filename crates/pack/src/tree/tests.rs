@@ -305,3 +305,140 @@ fn joined_leaves_cover_the_places_of_both() {
     }
     assert_eq!(tree.seek(7).unwrap().1, OrderRange::ALL);
 }
+
+/// Trees in values that are kept while they are edited, and gone or back afterwards, as scripts do it.
+mod kept {
+    use super::*;
+    use crate::memory::shared::Shared;
+    use crate::memory::twins::end_keeping;
+
+    type Value = Shared<Tree<ByRank, Number>>;
+    /// Each leaf's number and how many elements it stands for.
+    type Model = Vec<(u64, u64)>;
+
+    fn edit(value: &mut Value, model: &mut Model, random: &mut Random, step: u64) {
+        let tree = value.make_mut();
+        let (at, mark) = (random.below(model.len() as u64) as usize, random.below(9) + 1);
+        let mut path = nth(tree, at);
+        match random.below(10) {
+            // A leaf is replaced, which is what most edits do.
+            0..6 => {
+                *tree.leaf_mut(&path) = number(step);
+                model[at].0 = step;
+            }
+            6 | 7 => {
+                tree.set_mark(&path, mark);
+                model[at].1 = mark;
+            }
+            8 => {
+                tree.insert_after(&mut path, mark, number(step));
+                model.insert(at + 1, (step, mark));
+            }
+            _ if model.len() > 1 => {
+                tree.remove(&path);
+                model.remove(at);
+            }
+            _ => {}
+        }
+    }
+
+    #[track_caller]
+    fn check(value: &Value, model: &Model) {
+        assert_eq!(numbers(value), model.iter().map(|(n, _)| *n).collect::<Vec<_>>());
+        check_counts(value, model);
+    }
+
+    fn planted(leaves: u64) -> (Value, Model) {
+        let mut tree = Tree::new();
+        let mut path = tree.plant(1, number(0));
+        for n in 1..leaves {
+            tree.insert_after(&mut path, 1, number(n));
+            tree.next(&mut path);
+        }
+        (Shared::new(tree), (0..leaves).map(|n| (n, 1)).collect())
+    }
+
+    /// All leaves that are there have the owners that can be seen.
+    fn owners(values: &[&Value]) -> usize {
+        let mut all = 0;
+        values.iter().for_each(|value| {
+            value.for_each_leaf(&mut |leaf| all += Arc::strong_count(&leaf.0));
+        });
+        all
+    }
+
+    #[test]
+    fn a_kept_value_goes_or_comes_back_whatever_was_edited() {
+        for seed in 0..60 {
+            let mut random = Random::new(seed);
+            let (mut live, mut model) = planted([3, 100, 140, 400][seed as usize % 4]);
+            let mut clones: Vec<(Value, Model)> = Vec::new();
+            for step in 0..60 {
+                let (kept, before) = (live.clone(), model.clone());
+                kept.note_kept();
+                for edit_at in 0..random.below(12) {
+                    edit(&mut live, &mut model, &mut random, 1_000_000 + step * 100 + edit_at);
+                    check(&live, &model);
+                    check(&kept, &before);
+                    if random.below(12) == 0 {
+                        clones.push((live.clone(), model.clone()));
+                    }
+                    if let Some((clone, its)) = clones.last_mut()
+                        && random.below(6) == 0
+                    {
+                        edit(clone, its, &mut random, 2_000_000 + step * 100 + edit_at);
+                    }
+                }
+                match random.below(5) {
+                    0 => {
+                        end_keeping();
+                        live = kept;
+                        model = before;
+                    }
+                    // It was deleted: the kept one is the last.
+                    1 => {
+                        live = Shared::new(Tree::clone(&kept));
+                        model = before.clone();
+                        check(&kept, &before);
+                        drop(kept);
+                        end_keeping();
+                    }
+                    2 => {
+                        end_keeping();
+                        check(&kept, &before);
+                        drop(kept);
+                    }
+                    _ => {
+                        drop(kept);
+                        end_keeping();
+                    }
+                }
+                check(&live, &model);
+                clones.iter().for_each(|(clone, its)| check(clone, its));
+                clones.truncate(2);
+            }
+            clones.clear();
+            // Nothing but `live` has any of its leaves.
+            assert_eq!(owners(&[&live]), model.len(), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_twin_is_made_where_one_child_is_replaced_and_its_other_children_are_not_counted() {
+        let (mut live, _) = planted(100);
+        let kept = live.clone();
+        kept.note_kept();
+        let tree = live.make_mut();
+        let path = nth(tree, 50);
+        *tree.leaf_mut(&path) = number(7);
+        assert_eq!(owners(&[&live]), 100, "the leaves that both have are counted once");
+        drop(kept);
+        end_keeping();
+        assert_eq!(owners(&[&live]), 100);
+        let other = live.clone();
+        *live.make_mut().leaf_mut(&path) = number(8);
+        assert_eq!(owners(&[&live]), 199, "what nobody has announced as kept is copied");
+        drop(other);
+        assert_eq!(owners(&[&live]), 100);
+    }
+}

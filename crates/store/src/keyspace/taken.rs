@@ -56,8 +56,8 @@ impl Kept {
     }
 
     /// What of it is to be freed in the background, because it is large. Where the value was written
-    /// meanwhile, and not replaced, most of it is the value's own still; then it is freed here, which takes no
-    /// longer than it took to write, and before the next write would have to copy what both have. Another
+    /// meanwhile, and not replaced, most of it is the value's own still; then it is freed here, which takes
+    /// no longer than it took to write, and before the next write would have to copy what both have. Another
     /// thread would have to be woken for it, too.
     pub fn into_garbage(self) -> Option<Garbage> {
         let value = self.outside.filter(|value| !value.is_shared())?;
@@ -114,6 +114,9 @@ impl View<'_> {
     /// deadline, which may have passed; None where there is no such key. Its entry is appended to `entries`.
     /// That is no use of the key. O(1). An error for a long string: while it is kept, a write would have to
     /// copy it as a whole.
+    ///
+    /// Whoever keeps values calls [`end_keeping`](pack::end_keeping) before the shard is unlocked: when what
+    /// was kept has gone, but first of all where any of it is put back.
     pub fn keep(&mut self, key: &Key<'_>, entries: &mut Vec<u8>) -> Result<Option<Kept>, TooLong> {
         const LONG_BYTES: usize = 64 << 10;
         let (map, seed, _) = self.open(key);
@@ -126,7 +129,8 @@ impl View<'_> {
         }
         let (start, inline) = (entries.len() as u32, entry.inline());
         entries.extend_from_slice(inline);
-        Ok(Some(Kept { meta, start, len: inline.len() as u32, outside: entry.share_outside() }))
+        let outside = entry.share_outside().inspect(Shared::note_kept);
+        Ok(Some(Kept { meta, start, len: inline.len() as u32, outside }))
     }
 
     /// Puts what was kept back under its key, with the same buffer. Nobody is told.

@@ -6,4 +6,5 @@ mod lent;
 mod lent_writes;
 mod migrate;
 mod scripts;
+mod taken_back;
 mod tracking;

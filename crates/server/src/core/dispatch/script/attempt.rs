@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Event, Garbage, Held, Kept, Key, ShardStats, Told, TooLong, View};
+use store::{Event, Garbage, Held, Kept, Key, ShardStats, Told, TooLong, View, end_keeping};
 
 /// What is kept takes no more than this, by far: one that writes to more is not attempted.
 const KEPT_BYTES_MAX: usize = 1 << 30;
@@ -260,8 +260,11 @@ impl<'s> Executor<'s> {
         attempt.errors.drain(..).for_each(|text| self.counters.count_error(&text));
         let is_large = |value: &Option<Kept>| value.as_ref().is_some_and(Kept::is_outside);
         let kept = &mut attempt.kept.get_mut().keys;
-        for KeptKey { value, .. } in kept.extract_if(.., |kept| is_large(&kept.value)) {
-            left.garbage.extend(value.and_then(Kept::into_garbage));
+        if kept.iter().any(|kept| is_large(&kept.value)) {
+            for KeptKey { value, .. } in kept.extract_if(.., |kept| is_large(&kept.value)) {
+                left.garbage.extend(value.and_then(Kept::into_garbage));
+            }
+            end_keeping();
         }
         self.leave_room(attempt);
     }
@@ -330,6 +333,7 @@ impl<'s> Executor<'s> {
     pub(super) fn undo_attempt(&mut self, held: &mut Held<'_>) {
         let Some(attempt) = self.attempt.take() else { return };
         let Attempt { kept, counts, deferred, mark, .. } = *attempt;
+        end_keeping();
         self.recorder.forget_since(mark);
         let (kept, Deferred { mut told, mut garbage, .. }) = (kept.into_inner(), deferred.into_inner());
         let keyspace = &self.server.keyspace;
