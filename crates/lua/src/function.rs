@@ -1,5 +1,6 @@
 //! Functions of Rust that take strings and numbers and answer in RESP, as `redis.call` does.
 use crate::reply::{self, Marks};
+use crate::wanted::is_unwanted;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, Result};
 use std::any::Any;
@@ -144,6 +145,10 @@ where
     unsafe {
         let bound: *const Bound<R, F> = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast();
         let (outcome, bytes) = answer(&*bound, state);
+        let is_raised = matches!((outcome, &*bytes), (Outcome::Reply { raises: true }, [b'-', ..]));
+        if matches!(outcome, Outcome::Reply { .. }) && !is_raised && is_unwanted(state) {
+            return 0;
+        }
         match outcome {
             Outcome::Stopped => raise_text(state, b"the script was stopped"),
             Outcome::Error { raises } => {
@@ -152,9 +157,9 @@ where
                     ffi::lua_error(state);
                 }
             }
-            Outcome::Reply { raises } => match reply::push(state, &*bytes) {
+            Outcome::Reply { .. } => match reply::push(state, &*bytes) {
                 Err(reply::Broken) => raise_text(state, b"the reply of a command cannot be read"),
-                Ok(()) if raises && matches!(&*bytes, [b'-', ..]) => ffi::lua_error(state),
+                Ok(()) if is_raised => ffi::lua_error(state),
                 Ok(()) => {}
             },
         }

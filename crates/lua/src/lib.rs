@@ -20,6 +20,7 @@ mod reply;
 mod run;
 mod unpack;
 mod upvalues;
+mod wanted;
 
 pub use function::{Argument, Arguments, Outcome, function};
 pub use kept::{Functions, Kept};
