@@ -98,7 +98,7 @@ const XINFO_STREAM: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Long(&Long::reading(told_in_full, stream).with_words(4)),
+    run: DataRun::Long(&Long::reading(told, stream)),
     ..ROW
 };
 
@@ -180,11 +180,17 @@ fn detail(call: &Call<'_, '_>) -> Result<Detail, Error> {
     }))
 }
 
-/// Entries, and as many again of what is pending.
-fn told_in_full(call: &mut Call<'_, '_>) -> Option<u64> {
-    let Ok(Detail::Full(count)) = detail(call) else { return Some(0) };
-    let entries = call.view.extent(call.key(0)).elements.min(count.unwrap_or(u64::MAX));
-    Some(entries.saturating_mul(2))
+/// Its leaves, each of which is a key of the radix tree of Redis; entries, and as many again of what is
+/// pending.
+fn told(call: &mut Call<'_, '_>) -> Option<u64> {
+    const ENTRIES_A_LEAF: u64 = 8;
+    let Ok(detail) = detail(call) else { return Some(0) };
+    let len = call.view.extent(call.key(0)).elements;
+    let entries = match detail {
+        Detail::Summary => 0,
+        Detail::Full(count) => len.min(count.unwrap_or(u64::MAX)),
+    };
+    Some(len / ENTRIES_A_LEAF + entries.saturating_mul(2))
 }
 
 fn stream(call: &mut Call<'_, '_>) -> Done {

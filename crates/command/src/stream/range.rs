@@ -121,7 +121,7 @@ impl Walk {
         // The entries that are left are counted only if there are any.
         let rest = match is_whole || written == wanted {
             true => 0,
-            false => stream.count_between(ids, wanted).min(wanted) - written,
+            false => stream.count_between(ids).min(wanted) - written,
         };
         reply.fill_array(header, (written + rest) as usize);
         rest

@@ -136,11 +136,10 @@ fn given(call: &mut Call<'_, '_>) -> Option<u64> {
     Some(steps)
 }
 
-/// How many entries are behind this id, up to `count`, and to as many as take long.
+/// How many entries are behind this id, up to `count`.
 fn behind(stream: &Stream, id: Id, count: Option<u64>) -> u64 {
     let Some(next) = id.next() else { return 0 };
-    let enough = count.unwrap_or(u64::MAX).min(LONG_STEPS);
-    stream.count_between((next, Id::MAX), enough).min(enough)
+    stream.count_between((next, Id::MAX)).min(count.unwrap_or(u64::MAX))
 }
 
 fn xread(call: &mut Call<'_, '_>) -> Done {

@@ -160,6 +160,27 @@ impl Options {
         stream.trim_with(trim, precision, self.references.unwrap_or_default())
     }
 
+    /// By how many entries go; leaves go as a whole, unless references are looked for.
+    pub(super) fn steps(&self, call: &mut Call<'_, '_>) -> Option<u64> {
+        const ENTRIES_A_STEP: u64 = 32;
+        let len = call.view.extent(call.key(0)).elements;
+        let going = match self.trim {
+            _ if len < LONG_STEPS => 0,
+            Some(Trim::MaxLen(max)) => len.saturating_sub(max),
+            Some(Trim::MinId(min)) => {
+                let before = min.prev().map(|last| (Id::MIN, last));
+                let stream = call.view.stream(call.key(0)).ok()?;
+                before.zip(stream).map_or(0, |(ids, stream)| stream.count_between(ids))
+            }
+            None => 0,
+        };
+        let going = if self.is_about { going.min(self.entries_max(call.view.settings())) } else { going };
+        Some(match self.references {
+            None | Some(References::Keep) => going / ENTRIES_A_STEP,
+            Some(_) => going,
+        })
+    }
+
     /// Without LIMIT at most a hundred leaves go at once.
     fn entries_max(&self, settings: &Settings) -> u64 {
         match self.limit {
@@ -186,28 +207,11 @@ pub(super) fn references(word: &[u8]) -> Option<References> {
     }
 }
 
-/// By how many entries go; leaves go as a whole, unless references are looked for.
 fn trimmed(call: &mut Call<'_, '_>) -> Option<u64> {
-    const ENTRIES_A_STEP: u64 = 32;
-    let Ok(options) = options_of_xtrim(&call.args) else { return Some(0) };
-    let len = call.view.extent(call.key(0)).elements;
-    let going = match options.trim {
-        _ if len < LONG_STEPS => 0,
-        Some(Trim::MaxLen(max)) => len.saturating_sub(max),
-        Some(Trim::MinId(min)) => {
-            let before = min.prev().map(|last| (Id::MIN, last));
-            let stream = call.view.stream(call.key(0)).ok()?;
-            before
-                .zip(stream)
-                .map_or(0, |(ids, stream)| stream.count_between(ids, LONG_STEPS * ENTRIES_A_STEP))
-        }
-        None => 0,
-    };
-    let going = if options.is_about { going.min(options.entries_max(call.view.settings())) } else { going };
-    Some(match options.references {
-        None | Some(References::Keep) => going / ENTRIES_A_STEP,
-        Some(_) => going,
-    })
+    match options_of_xtrim(&call.args) {
+        Ok(options) => options.steps(call),
+        Err(_) => Some(0),
+    }
 }
 
 fn options_of_xtrim(args: &Args<'_>) -> Result<Options, Error> {

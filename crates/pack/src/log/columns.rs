@@ -214,6 +214,11 @@ impl<'b> Columns<'b> {
         u64::from(self.head.count)
     }
 
+    /// How many entries have a lesser id.
+    pub(crate) fn count_before(&self, id: Id) -> u64 {
+        (self.seek(id) - self.head.rows as usize) as u64
+    }
+
     /// How many rows the columns have, those included that were taken off the front.
     fn rows(&self) -> usize {
         (self.head.rows + self.head.count) as usize

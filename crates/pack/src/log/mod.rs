@@ -2,7 +2,7 @@
 //! one.
 //!
 //! ```text
-//!          sealed: Tree<ById>                tail
+//!          sealed: Tree<ByEntry>             tail
 //!    +----------+----------+----------+   +--------+
 //!    | leaf     | leaf     | leaf     |   | rows   |  <- entries come here
 //!    +----------+----------+----------+   +--------+
@@ -15,6 +15,9 @@
 //! (`stream-node-max-bytes`, `stream-node-max-entries`): each leaf adds up the bytes that they would take in
 //! Redis's format. Between calls: no leaf is empty, and only an empty log has no tail.
 //!
+//! The tree keeps the number of entries below each node, so how many there are between two ids takes two
+//! descents, whatever their number.
+//!
 //! Cloning costs an increment for the tail and one for the tree.
 mod cell;
 mod column;
@@ -25,7 +28,7 @@ mod rows;
 use crate::memory::arena::Moves;
 use crate::memory::block::{self, Block};
 use crate::tree::node::Inner;
-use crate::tree::order::ById;
+use crate::tree::order::{ByEntry, EntryMark};
 use crate::tree::stats::Stats;
 use crate::tree::{Node, Path, Tree};
 use columns::Columns;
@@ -86,7 +89,7 @@ pub enum Direction {
 /// See the top of this file. A clone costs two increments and is never disturbed by later edits.
 #[derive(Clone)]
 pub struct Log {
-    sealed: Tree<ById, Block>,
+    sealed: Tree<ByEntry, Block>,
     tail: Option<Block>,
     len: u64,
 }
@@ -152,10 +155,11 @@ impl Log {
         let Head { base, count, .. } = Head::read(&open);
         let leaf = columns::close(open);
         debug_assert!(count > 0 && Leaf::open(&leaf).count() == u64::from(count));
-        debug_assert!(self.sealed.last().is_none_or(|last| self.sealed.mark(&last) < base), "{base:?}");
+        debug_assert!(self.sealed.last().is_none_or(|last| self.sealed.mark(&last).id < base), "{base:?}");
+        let mark = EntryMark { count: u64::from(count), id: base };
         match self.sealed.last() {
-            None => drop(self.sealed.plant(base, leaf)),
-            Some(mut last) => self.sealed.insert_after(&mut last, base, leaf),
+            None => drop(self.sealed.plant(mark, leaf)),
+            Some(mut last) => self.sealed.insert_after(&mut last, mark, leaf),
         }
     }
 
@@ -206,28 +210,25 @@ impl Log {
         }
     }
 
-    /// How many entries there are between two ids, both included; where there are `enough`, so many or a few
-    /// more. Looks at each leaf between them, and at the entries of the first and the last alone.
-    pub fn count_between(&self, (start, end): (Id, Id), enough: u64) -> u64 {
-        let (mut count, mut next) = (0, self.seek(start));
-        while let Some(location) = next.filter(|_| count < enough) {
-            let leaf = self.leaf(&location);
-            let (first, last) = (leaf.first_id(), leaf.last_id());
-            if first.is_some_and(|first| first > end) {
-                break;
-            }
-            if first.is_some_and(|first| first >= start) && last.is_some_and(|last| last <= end) {
-                count += leaf.count();
-            } else {
-                let _ = leaf.visit_up(start, &mut |row| {
-                    count += u64::from(row.id <= end);
-                    if row.id <= end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-                });
-            }
-            next = self.after(&location);
+    /// How many entries there are between two ids, both included. Two descents, and the ids of two leaves.
+    pub fn count_between(&self, (start, end): (Id, Id)) -> u64 {
+        if start > end {
+            return 0;
         }
+        let count =
+            end.next().map_or(self.len, |behind| self.count_before(behind)) - self.count_before(start);
         debug_assert!(count <= self.len, "{count} of {} entries", self.len);
         count
+    }
+
+    /// How many entries have a lesser id.
+    fn count_before(&self, id: Id) -> u64 {
+        let Some(location) = self.seek(id) else { return 0 };
+        let before = match &location {
+            Location::Sealed(path) => self.sealed.rank(path),
+            Location::Tail => self.sealed.total().count,
+        };
+        before + self.leaf(&location).count_before(id)
     }
 
     /// Takes the entry `id` out. Returns whether it was there. A leaf of columns becomes one of rows for it,
@@ -240,7 +241,7 @@ impl Log {
         if self.leaf(&location).count() == 1 {
             self.remove_leaf(&location);
         } else {
-            let block = self.block_mut(&location);
+            let block = self.block_with(&location, -1);
             open(block);
             rows::remove(block, id);
             shrink_if_sparse(block);
@@ -287,6 +288,12 @@ impl Log {
     fn assert_shape(&self) {
         debug_assert_eq!(self.len == 0, self.tail.is_none(), "only an empty log has no tail");
         debug_assert!(self.tail.is_some() || self.sealed.is_empty());
+        let in_tail = self.tail.as_ref().map_or(0, |tail| Leaf::open(tail).count());
+        debug_assert_eq!(
+            self.sealed.total().count + in_tail,
+            self.len,
+            "marks tell how many entries there are"
+        );
     }
 
     /// Whether nothing is left to be trimmed. Looks only at the number of entries, or at the first.
@@ -300,7 +307,7 @@ impl Log {
     /// Takes entries off the front of the first leaf, of which some stay.
     fn trim_leaf(&mut self, location: &Location, trim: Trim) {
         while !self.is_trimmed(trim) {
-            let block = self.block_mut(location);
+            let block = self.block_with(location, -1);
             match block[0] {
                 KIND_ROWS => rows::remove_first(block),
                 _ => columns::remove_first(block),
@@ -377,6 +384,14 @@ impl Log {
         }
     }
 
+    /// The leaf, to be edited, which gets so many entries more, or loses some.
+    fn block_with(&mut self, location: &Location, more: i64) -> &mut Block {
+        match location {
+            Location::Sealed(path) => self.sealed.leaf_with(path, more),
+            Location::Tail => self.block_mut(location),
+        }
+    }
+
     fn leaf(&self, location: &Location) -> Leaf<'_> {
         Leaf::open(self.block(location))
     }
@@ -386,7 +401,7 @@ impl Log {
         self.tail.iter().for_each(visit);
     }
 
-    fn for_each_inner(&self, visit: &mut dyn FnMut(&Inner<ById, Block>)) {
+    fn for_each_inner(&self, visit: &mut dyn FnMut(&Inner<ByEntry, Block>)) {
         self.sealed.for_each_node(&mut |node| {
             if let Node::Inner(inner) = node {
                 visit(inner);
@@ -519,6 +534,14 @@ impl<'b> Leaf<'b> {
         match self {
             Leaf::Rows(rows) => rows.last_id(),
             Leaf::Columns(columns) => columns.last_id(),
+        }
+    }
+
+    /// How many entries have a lesser id.
+    fn count_before(&self, id: Id) -> u64 {
+        match self {
+            Leaf::Rows(rows) => rows.count_before(id),
+            Leaf::Columns(columns) => columns.count_before(id),
         }
     }
 

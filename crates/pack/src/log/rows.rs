@@ -355,6 +355,15 @@ impl<'b> Rows<'b> {
         None
     }
 
+    /// How many rows have a lesser id. Walks over them.
+    pub(crate) fn count_before(&self, id: Id) -> u64 {
+        let (mut at, mut count) = (self.head.rows as usize, 0);
+        while let Some(raw) = self.raw(at).filter(|raw| raw.id < id) {
+            (at, count) = (raw.end, count + 1);
+        }
+        count
+    }
+
     fn row(&self, raw: Raw<'b>) -> Row<'b> {
         let cells = if raw.list == INLINE {
             let (fields, at) = read_varint(raw.cells);

@@ -6,7 +6,8 @@
 //! | [`ByValue`] | the least integer it covers, `i64` | that of its first child | sets of integers |
 //! | [`ByRank`] | the number of elements below it, `u64` | the sum | lists |
 //! | [`ByScore`] | elements, the least score they may have | the sum, the first child's score | sorted sets |
-//! | [`ById`] | the least id it covers, 128 bits | that of its first child | streams, their pending entries |
+//! | [`ById`] | the least id it covers, 128 bits | that of its first child | pending entries of streams |
+//! | [`ByEntry`] | elements, the least id it covers | the sum, the first child's id | streams |
 
 /// A range of places in hash order, both ends included. A place is 32 bits of the hash of a name
 /// ([`base::hash::Hash::order`]).
@@ -149,6 +150,37 @@ impl Order for ById {
 
     fn joined(node: Id, _first: Id) -> Id {
         node
+    }
+}
+
+/// The mark of a child that covers a range of ids, and has so many entries below it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct EntryMark {
+    pub(crate) count: u64,
+    pub(crate) id: Id,
+}
+
+/// Children cover ranges of ids, as by id, and hold so many elements each: so it takes one descent to tell
+/// how many come before an id.
+pub(crate) struct ByEntry;
+
+impl Order for ByEntry {
+    type Mark = EntryMark;
+    const NONE: EntryMark = EntryMark { count: 0, id: Id::MIN };
+
+    fn fold(marks: &[EntryMark]) -> EntryMark {
+        debug_assert!(marks[1..].is_sorted_by_key(|mark| mark.id), "children in the order of their ids");
+        EntryMark { count: marks.iter().map(|mark| mark.count).sum(), id: marks[0].id }
+    }
+
+    fn moved(parent: EntryMark, old: EntryMark, new: EntryMark) -> EntryMark {
+        let (have, gone) = (parent.count, old.count);
+        assert!(have >= gone, "a child holds more than its parent: {gone} of {have}");
+        EntryMark { count: have - gone + new.count, id: parent.id }
+    }
+
+    fn joined(node: EntryMark, first: EntryMark) -> EntryMark {
+        EntryMark { count: first.count, id: node.id }
     }
 }
 

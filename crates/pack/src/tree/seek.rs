@@ -2,7 +2,9 @@
 //! what is sought. On the path of every request.
 use super::descent::down;
 use super::node::{Child, Inner, Leaf};
-use super::order::{ByHash, ById, ByRank, ByScore, ByValue, Id, Order, OrderRange, ScoreMark};
+use super::order::{
+    ByEntry, ByHash, ById, ByRank, ByScore, ByValue, EntryMark, Id, Order, OrderRange, ScoreMark,
+};
 use super::{Held, Path, Tree};
 use crate::code::quarters::count_before;
 
@@ -28,12 +30,18 @@ impl<L: Leaf> Tree<ByRank, L> {
 /// A mark that says how many elements lie below its child.
 pub(crate) trait Counted {
     fn count(&self) -> u64;
+    /// The count, to be changed.
+    fn count_mut(&mut self) -> &mut u64;
 }
 
 impl Counted for u64 {
     #[inline(always)]
     fn count(&self) -> u64 {
         *self
+    }
+    #[inline(always)]
+    fn count_mut(&mut self) -> &mut u64 {
+        self
     }
 }
 
@@ -42,9 +50,24 @@ impl Counted for ScoreMark {
     fn count(&self) -> u64 {
         self.count
     }
+    #[inline(always)]
+    fn count_mut(&mut self) -> &mut u64 {
+        &mut self.count
+    }
 }
 
-/// What trees by rank and by score have in common: marks that count.
+impl Counted for EntryMark {
+    #[inline(always)]
+    fn count(&self) -> u64 {
+        self.count
+    }
+    #[inline(always)]
+    fn count_mut(&mut self) -> &mut u64 {
+        &mut self.count
+    }
+}
+
+/// What trees by rank, by score and by entry have in common: marks that count.
 impl<O: Order<Mark: Counted>, L: Leaf> Tree<O, L> {
     /// How many elements stand before the leaf.
     pub(crate) fn rank(&self, path: &Path) -> u64 {
@@ -55,6 +78,21 @@ impl<O: Order<Mark: Counted>, L: Leaf> Tree<O, L> {
             Some(slot)
         });
         rank
+    }
+
+    /// The leaf, to be edited, which gets so many elements more, or loses some.
+    pub(crate) fn leaf_with(&mut self, path: &Path, more: i64) -> &mut L {
+        let total = self.mark.count_mut();
+        *total = total.strict_add_signed(more);
+        debug_assert!(!self.is_empty(), "a leaf lies in a tree");
+        let leaf = self.descend_mut(0, |inner, level| {
+            let (mark, child) = inner.child_mut(path.slot(level));
+            let count = mark.count_mut();
+            *count = count.strict_add_signed(more);
+            Some(child)
+        });
+        // SAFETY: level 0 holds leaves.
+        unsafe { leaf.expect("nothing ends the way down").leaf_mut() }
     }
 }
 
@@ -228,6 +266,17 @@ impl<L: Leaf> Tree<ById, L> {
     }
 }
 
+impl<L: Leaf> Tree<ByEntry, L> {
+    /// The leaf that covers `id`. None in a tree without leaves.
+    pub(crate) fn seek(&self, id: Id) -> Option<Path> {
+        let choose = |inner: &Inner<ByEntry, L>, _| {
+            let marks = &inner.marks()[1..];
+            Some(count_before(marks.len(), |slot| marks[slot].id <= id))
+        };
+        self.descend(choose).map(|(path, _)| path)
+    }
+}
+
 impl<L: Leaf> Tree<ByScore, L> {
     /// The leaf in which a bound of this score lies: the last whose first element comes before the bound, as
     /// `is_before` tells of a leaf, or the first of all. Leaves are asked only where scores do not decide.
@@ -255,19 +304,6 @@ impl<L: Leaf> Tree<ByScore, L> {
             }
             Some(low)
         })
-    }
-
-    /// The leaf, to be edited, which gets so many elements more, or loses some.
-    pub(crate) fn leaf_with(&mut self, path: &Path, more: i64) -> &mut L {
-        self.mark.count = self.mark.count.strict_add_signed(more);
-        debug_assert!(!self.is_empty(), "a leaf lies in a tree");
-        let leaf = self.descend_mut(0, |inner, level| {
-            let (mark, child) = inner.child_mut(path.slot(level));
-            mark.count = mark.count.strict_add_signed(more);
-            Some(child)
-        });
-        // SAFETY: level 0 holds leaves.
-        unsafe { leaf.expect("nothing ends the way down").leaf_mut() }
     }
 
     /// The leaf that holds element `index`, and where in it; `index == total` is the end of the last leaf.

@@ -85,14 +85,9 @@ impl Stream {
         self.log.visit(from, direction, visit);
     }
 
-    /// How many entries there are between two ids, both included; where there are `enough`, so many or a few
-    /// more. Visits leaves, and entries only in the first and the last of these; nothing where all entries
-    /// are between them.
-    pub fn count_between(&self, ids: (Id, Id), enough: u64) -> u64 {
-        match ids.0 <= self.first_id() && self.last_id <= ids.1 {
-            true => self.len(),
-            false => self.log.count_between(ids, enough),
-        }
+    /// How many entries there are between two ids, both included. It takes two descents.
+    pub fn count_between(&self, ids: (Id, Id)) -> u64 {
+        self.log.count_between(ids)
     }
 
     /// Adds an entry. Its id is greater than the last.

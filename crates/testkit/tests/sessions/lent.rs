@@ -133,6 +133,7 @@ fn others_are_answered_meanwhile_and_the_reply_is_of_the_moment_of_the_request()
         ("BITPOS bits 1", "SETBIT bits 7 1"),
         ("LCS text text", "APPEND text abc"),
         ("XINFO STREAM stream FULL COUNT 1000", "DEL stream"),
+        ("XINFO STREAM stream", "XADD stream * field x"),
         ("XREAD STREAMS stream none stream 0 0 7", "DEL stream"),
         ("XREAD BLOCK 0 COUNT 30000 STREAMS stream stream 0 +", "XADD stream * field x"),
         (&format!("MGET{many} hash nothing"), "MSET w_0 x w_1 y"),
