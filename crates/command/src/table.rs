@@ -118,13 +118,15 @@ pub struct Long {
     pub writes: fn(&resp::Args<'_>) -> bool,
     /// A request of fewer words, the name included, never takes long, and runs as one of [`DataRun::Keys`].
     pub words_min: u8,
+    /// Tells of a request of more words, if it can by a glance, that it takes no longer.
+    pub is_quick: Option<fn(&resp::Args<'_>) -> bool>,
     pub run: fn(&mut Call<'_, '_>) -> Done,
 }
 
 impl Long {
     /// Of a command that never takes long.
     pub const fn quick(run: fn(&mut Call<'_, '_>) -> Done) -> Long {
-        Long { work: |_| None, writes: |_| false, words_min: 0, run }
+        Long { work: |_| None, writes: |_| false, words_min: 0, is_quick: None, run }
     }
 
     /// Of a command that only reads.
@@ -132,7 +134,7 @@ impl Long {
         work: fn(&mut Call<'_, '_>) -> Option<u64>,
         run: fn(&mut Call<'_, '_>) -> Done,
     ) -> Long {
-        Long { work, writes: |_| false, words_min: 0, run }
+        Long { work, writes: |_| false, words_min: 0, is_quick: None, run }
     }
 
     /// Of a command that writes.
@@ -140,18 +142,35 @@ impl Long {
         work: fn(&mut Call<'_, '_>) -> Option<u64>,
         run: fn(&mut Call<'_, '_>) -> Done,
     ) -> Long {
-        Long { work, writes: |_| true, words_min: 0, run }
+        Long { work, writes: |_| true, words_min: 0, is_quick: None, run }
     }
 
     /// Of a command that takes long only where its request has very many words, each an element that is
     /// looked for, removed or stored.
     pub const fn of_words(writes: fn(&resp::Args<'_>) -> bool, run: fn(&mut Call<'_, '_>) -> Done) -> Long {
-        Long { work: |call| Some(call.args.len() as u64 * STEPS_AN_EDIT), writes, words_min: 0, run }
+        Long {
+            work: |call| Some(call.args.len() as u64 * STEPS_AN_EDIT),
+            writes,
+            words_min: 0,
+            is_quick: None,
+            run,
+        }
     }
 
     /// The same where a request of fewer words never takes long.
     pub const fn with_words(self, words_min: u8) -> Long {
         Long { words_min, ..self }
+    }
+
+    /// The same where a request of which this is true never takes long.
+    pub const fn unless(self, is_quick: fn(&resp::Args<'_>) -> bool) -> Long {
+        Long { is_quick: Some(is_quick), ..self }
+    }
+
+    /// Whether a request never takes long, as far as it tells by itself.
+    #[inline(always)]
+    pub fn is_surely_quick(&self, args: &resp::Args<'_>) -> bool {
+        args.len() < usize::from(self.words_min) || self.is_quick.is_some_and(|is_quick| is_quick(args))
     }
 }
 

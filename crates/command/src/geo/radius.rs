@@ -75,6 +75,7 @@ pub(super) const GEORADIUS: Command = Command {
         work: |call| members_searched(call, 0, Grammar::AroundPoint(Storing::Allowed)),
         writes: work::stores,
         words_min: 0,
+        is_quick: None,
         run: georadius,
     }),
     ..ROW
@@ -147,6 +148,7 @@ pub(super) const GEORADIUSBYMEMBER: Command = Command {
         work: |call| members_searched(call, 0, Grammar::AroundMember(Storing::Allowed)),
         writes: work::stores,
         words_min: 0,
+        is_quick: None,
         run: georadiusbymember,
     }),
     ..ROW

@@ -6,7 +6,7 @@ use super::id::{self, NewId};
 use super::row::{ABOUT, ROW, XTRIM_EVENT};
 use super::trim::Options;
 use crate::argument::is_word;
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long};
 use base::{Item, Millis};
 use resp::Args;
 use store::{Event, Id, Lengths, Pairs, Stream};
@@ -58,9 +58,29 @@ pub(super) const XADD: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(xadd),
+    run: DataRun::Long(&Long::writing(trimmed, xadd).with_words(WORDS_MIN).unless(adds_alone)),
     ..ROW
 };
+
+/// A request of fewer words trims nothing: XADD, the key, MAXLEN and its number, the id, a field and a value.
+const WORDS_MIN: u8 = 7;
+
+/// Whether a request of any length trims nothing, as far as a glance tells: its id stands behind the key.
+#[inline]
+fn adds_alone(args: &Args<'_>) -> bool {
+    args.at(2).first().is_some_and(|byte| *byte == b'*' || byte.is_ascii_digit())
+}
+
+/// What is trimmed. A request that is answered with an error takes no time.
+fn trimmed(call: &mut Call<'_, '_>) -> Option<u64> {
+    if adds_alone(&call.args) {
+        return Some(0);
+    }
+    match request(&call.args) {
+        Ok(request) => request.options.steps(call),
+        Err(_) => Some(0),
+    }
+}
 
 /// The field and value arguments, from `first` on.
 struct Fields<'a> {

@@ -22,7 +22,7 @@ fn told(listener: &mut RespClient, other: &mut RespClient) -> Vec<String> {
 }
 
 /// Each takes long.
-const REQUESTS: [&str; 37] = [
+const REQUESTS: [&str; 42] = [
     "SUNIONSTORE d set other",
     "SUNIONSTORE set set other",
     "SINTERSTORE d set set",
@@ -56,6 +56,11 @@ const REQUESTS: [&str; 37] = [
     "XAUTOCLAIM stream group two 0 0 COUNT 1000",
     "XTRIM stream MINID 5990-3",
     "XTRIM stream MINID ~ 5990-3 LIMIT 0",
+    "XADD stream MAXLEN 3 999999-1 field value",
+    "XADD stream DELREF MAXLEN = 3 999999-* field value",
+    "XADD stream NOMKSTREAM MAXLEN ~ 3 LIMIT 100000 999999-1 field value",
+    "XADD stream MINID 5990-3 999999-1 a 1 b 2 c 3",
+    "XADD stream MINID ~ 5990-3 LIMIT 0 999999-1 field value",
     "XREADGROUP GROUP group two STREAMS stream >",
     "XREADGROUP GROUP group one COUNT 1000 BLOCK 0 STREAMS stream 7",
     "BLMPOP 0 2 none list RIGHT COUNT 1000",

@@ -65,7 +65,7 @@ pub(super) const SORT: Command = Command {
     run: DataRun::KeysOrAll(&KeysOrAll {
         needs_all: |args| needs_all(args, Storing::Allowed),
         reaches_further: pattern_option,
-        keys: Long { work: work_of, writes: work::stores, words_min: 0, run: sort },
+        keys: Long { work: work_of, writes: work::stores, words_min: 0, is_quick: None, run: sort },
         all: LongWhole { work: |call| work_of_others(call, Storing::Allowed), run: sort_by_others },
     }),
     ..ROW

@@ -878,7 +878,7 @@ fn tracked(config: &Config, meter: &Meter) -> Option<Scale> {
 fn run_of_keys(row: &Row, args: &Args<'_>) -> Option<fn(&mut Call<'_, '_>) -> Done> {
     match row.run {
         Run::Data(DataRun::Keys(run)) => Some(run),
-        Run::Data(DataRun::Long(long)) if args.len() < usize::from(long.words_min) => Some(long.run),
+        Run::Data(DataRun::Long(long)) if long.is_surely_quick(args) => Some(long.run),
         _ => None,
     }
 }
