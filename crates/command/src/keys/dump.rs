@@ -70,13 +70,10 @@ const RESTORE_ARGS: [Arg; 7] = [
     Arg::int("frequency").after("FREQ").optional().since("5.0.0"),
 ];
 
-/// The steps that it takes to read a value; None where the key is also told how it was used, which is known
-/// where it is and nowhere else.
+/// The steps that it takes to read a value.
 fn decoded(call: &mut Call<'_, '_>) -> Option<u64> {
     const STEP_BYTES: u64 = 4;
-    let mut options = call.args.iter_from(4);
-    let is_of_use = |word: &[u8]| is_word(word, "IDLETIME") || is_word(word, "FREQ");
-    (!options.any(is_of_use)).then(|| call.args.at(3).len() as u64 / STEP_BYTES)
+    Some(call.args.at(3).len() as u64 / STEP_BYTES)
 }
 
 fn dump(call: &mut Call<'_, '_>) -> Done {

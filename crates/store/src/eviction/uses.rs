@@ -65,6 +65,8 @@ pub(crate) struct Uses {
     is_asked: AtomicBool,
     /// False where uses are certainly not tracked. A lookup tests this word and nothing else then.
     is_kept: AtomicBool,
+    /// It is of a keyspace beside another one, which has the bytes of its keys.
+    pub(crate) is_beside: bool,
     /// Evictions since the last tick of the LRU clock.
     pub(crate) evicted: AtomicU64,
     pub(crate) hand: Mutex<Hand>,
@@ -77,6 +79,7 @@ impl Uses {
             began_us: Box::new([const { AtomicI64::new(0) }; CODES]),
             is_asked: AtomicBool::new(false),
             is_kept: AtomicBool::new(true),
+            is_beside: false,
             evicted: AtomicU64::new(0),
             hand: Mutex::new(Hand::new()),
         }
@@ -143,9 +146,9 @@ impl Uses {
         }
     }
 
-    /// No use is recorded.
-    pub(crate) fn keep_none(&self) {
-        self.is_kept.store(false, SeqCst);
+    /// Those of a keyspace beside another one: no use is recorded.
+    pub(crate) fn beside() -> Uses {
+        Uses { is_kept: AtomicBool::new(false), is_beside: true, ..Uses::new() }
     }
 
     /// Times of use are asked for, and kept from `now` on if they were not before.
@@ -239,8 +242,12 @@ impl View<'_> {
         self.usage_of_present(key)
     }
 
-    /// Records a use as it was elsewhere (RESTORE), where uses of this sort are recorded under the policy.
+    /// Records a use as it was elsewhere (RESTORE), where uses of this sort are recorded under the policy. In
+    /// a keyspace beside it is only noted, for that of the key.
     pub fn set_usage(&mut self, key: &Key<'_>, usage: Usage) {
+        if self.uses().is_beside {
+            return self.aside.note_usage(key.bytes(), usage);
+        }
         let (policy, now) = (self.settings().eviction.policy, self.now());
         let byte = match (policy.tracking(), usage) {
             (Tracking::Frequency, Usage::Frequency(byte)) => byte,

@@ -12,6 +12,7 @@
 //! misses, is added to ours by [`Keyspace::count_lookups_of`]. A value that both have is copied as far as it
 //! is written here, and what is removed here is freed when the other keyspace goes.
 use crate::event::{Classes, Listener};
+use crate::eviction::uses::Uses;
 use crate::keyspace::shards::Draws;
 use crate::value::Value;
 use crate::{Key, Keyspace, View};
@@ -47,8 +48,8 @@ impl Keyspace {
 
     /// An empty keyspace in which names hash as they do here, and nothing expires.
     fn beside(&self, shard_bits: u32, random: &mut Random) -> Keyspace {
-        let aside = Keyspace::with(self.databases(), shard_bits, self.seeds, Draws::At(random));
-        aside.uses.keep_none();
+        let mut aside = Keyspace::with(self.databases(), shard_bits, self.seeds, Draws::At(random));
+        aside.uses = Uses::beside();
         aside.rest_expiry();
         if self.classes().has(Classes::KEYMISS) {
             aside.listening.classes.store(Classes::KEYMISS.0, Relaxed);

@@ -16,7 +16,7 @@ use crate::keyspace::shard::Db;
 use crate::keyspace::stats::ShardStats;
 use crate::keyspace::taken::Taken;
 use crate::value::Parts;
-use crate::{Key, Keyspace, View, event::Told};
+use crate::{Key, Keyspace, Usage, View, event::Told};
 
 /// What was under the keys of a command, each by its place among them.
 pub struct Before(Vec<Option<Taken>>);
@@ -33,6 +33,8 @@ impl Before {
 pub struct Made {
     /// The keys that it has changed, by their places.
     values: Vec<(usize, Option<Taken>)>,
+    /// How keys that it has made were used (RESTORE).
+    usages: Vec<(Vec<u8>, Usage)>,
     told: Vec<Told>,
     counted: ShardStats,
 }
@@ -97,6 +99,7 @@ impl View<'_> {
 
     /// What the command has done in this keyspace, which is beside that of its keys.
     pub fn made(&mut self, keys: &[Key<'_>], before: &Before) -> Made {
+        let usages = self.aside.take_usages();
         let told = self.take_told();
         let mut counted = ShardStats::default();
         self.counts().for_each(|(_, counts)| counted += counts);
@@ -107,18 +110,22 @@ impl View<'_> {
                 values.push((place, self.take(key)));
             }
         }
-        Made { values, told, counted }
+        Made { values, usages, told, counted }
     }
 
     /// Puts what a command has made in the place of what was there before, which nobody has changed. What it
     /// has told is told when the view ends.
     pub fn accept(&mut self, keys: &[Key<'_>], made: Made) {
-        let Made { values, mut told, counted } = made;
+        let Made { values, usages, mut told, counted } = made;
         for (place, value) in values {
             match value {
                 Some(value) => self.put_taken(&keys[place], value),
                 None => drop(self.remove(&keys[place])),
             }
+        }
+        for (name, usage) in &usages {
+            let key = keys.iter().find(|key| key.bytes() == name).expect("a command uses keys that it names");
+            self.set_usage(key, *usage);
         }
         // What the command has told says all of it.
         drop(self.take_told());

@@ -8,7 +8,7 @@
 //! view ends.
 use crate::entry::{Meta, Shape};
 use crate::event::{Classes, Event, Told};
-use crate::eviction::uses::{Touch, Uses};
+use crate::eviction::uses::{Touch, Usage, Uses};
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::NO_DEADLINE;
 use crate::expiry::timer::Timer;
@@ -122,12 +122,25 @@ struct Rest {
     told: Vec<Told>,
     /// How many of these [`View::unrecorded`] has shown.
     recorded: usize,
+    /// What a command beside tells of how its keys were used.
+    usages: Vec<(Vec<u8>, Usage)>,
 }
 
 impl Aside {
     #[cold]
     pub(crate) fn tell(&mut self, told: Told) {
         self.rest.get_or_insert_default().told.push(told);
+    }
+
+    /// In a keyspace beside: this key was used so.
+    #[cold]
+    pub(crate) fn note_usage(&mut self, key: &[u8], usage: Usage) {
+        self.rest.get_or_insert_default().usages.push((key.to_vec(), usage));
+    }
+
+    /// What was noted of the use of keys.
+    pub(crate) fn take_usages(&mut self) -> Vec<(Vec<u8>, Usage)> {
+        self.rest.as_mut().map_or_else(Vec::new, |rest| std::mem::take(&mut rest.usages))
     }
 
     /// A key was found past its deadline.

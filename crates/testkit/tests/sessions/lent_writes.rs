@@ -152,6 +152,33 @@ fn a_value_is_restored_elsewhere_as_it_would_be_here() {
 }
 
 #[test]
+fn what_is_known_of_the_use_of_a_value_is_restored_with_it() {
+    let server = server();
+    let (mut writer, mut other) = (server.client().unwrap(), server.client().unwrap());
+    fill_more(&mut other);
+    let request = restore(&mut other, "set");
+    let cases = [
+        ("allkeys-lfu", ["FREQ", "77"], "OBJECT FREQ d", "77"),
+        ("allkeys-lfu", ["IDLETIME", "1000"], "OBJECT FREQ d", "5"),
+        ("allkeys-lru", ["IDLETIME", "1000"], "OBJECT IDLETIME d", "1000"),
+        ("allkeys-lru", ["FREQ", "77"], "OBJECT IDLETIME d", "0"),
+        ("noeviction", ["IDLETIME", "1000"], "OBJECT IDLETIME d", "1000"),
+    ];
+    for (policy, option, question, expected) in cases {
+        call(&mut other, &format!("CONFIG SET maxmemory-policy {policy}"));
+        let option = option.map(|word| word.as_bytes().to_vec());
+        let request: Vec<Vec<u8>> = request.iter().cloned().chain(option).collect();
+        call(&mut other, "DEL d");
+        server.server.hold_lent(true);
+        writer.send(&request).unwrap();
+        await_lent(&server, "RESTORE");
+        server.server.hold_lent(false);
+        assert_eq!(text(&writer.receive().unwrap()), "OK");
+        assert_eq!(text(&call(&mut other, question)), expected, "{policy} {:?}", request.last());
+    }
+}
+
+#[test]
 fn keys_that_it_names_can_be_read_meanwhile_and_changed_afterwards() {
     let server = server();
     let (mut writer, mut other) = (server.client().unwrap(), server.client().unwrap());
