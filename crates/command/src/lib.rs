@@ -40,8 +40,8 @@ pub use keyspec::{Access, Begin, Find, KeySpec};
 pub use request_keys::{FixedKeys, KeyUse, KeyUses, key_positions, key_uses};
 pub use secret::{has_secrets, secrets};
 pub use table::{
-    Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Long, LongWhole, Scope, Secret,
-    checked,
+    Arg, ArgKind, Arity, Command, DataRun, Deprecated, Doc, Done, KeysOrAll, Long, LongWhole, Parts, Scope,
+    Secret, checked,
 };
 pub use wait::Wait;
 pub use work::LONG_STEPS;

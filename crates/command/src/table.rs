@@ -52,7 +52,26 @@ pub struct Command<R: 'static = DataRun> {
     pub keys: &'static [KeySpec],
     pub doc: Doc,
     pub subcommands: &'static [&'static Command<R>],
+    /// How a request of very many keys runs.
+    pub parts: Parts,
     pub run: R,
+}
+
+/// How a request of very many keys may run in parts, each of which is a request of some of its keys. Nobody
+/// may see or change its keys between two of them.
+#[derive(Clone, Copy)]
+pub enum Parts {
+    /// Not at all: as a whole.
+    Never,
+    /// A part answers a number, and the request the sum.
+    Added,
+    /// A part answers an array of what is under its keys, and the request one of all, in their order.
+    Listed,
+    /// Each key has its value behind it. A part answers OK, and so does the request.
+    Pairs,
+    /// The same, and parts are run by this function: if none of the keys is there. The request answers
+    /// whether that was so.
+    PairsIfNone(fn(&mut Call<'_, '_>) -> Done),
 }
 
 impl<R> Command<R> {
@@ -73,6 +92,7 @@ pub(crate) const ROW: Command = Command {
     keys: &[],
     doc: Doc::NEW,
     subcommands: &[],
+    parts: Parts::Never,
     run: DataRun::Container,
 };
 

@@ -90,7 +90,7 @@ impl Stopper {
             Signal::SIGINT => config.snapshots.on_interrupt,
             _ => config.snapshots.on_terminate,
         };
-        let all = server.gates.enter_alone();
+        let all = server.enter_alone();
         if save_to_end(server, server.clock.now(), (how.saves, how.is_forced)) {
             server.stop(0);
         }
@@ -155,6 +155,16 @@ impl Running {
         self.server.lending.waiting()
     }
 
+    /// From here on so many parts run of requests that run in parts, and no more; None: all. For tests.
+    pub fn hold_parts_after(&self, parts: Option<usize>) {
+        self.server.moving.hold_parts_after(parts);
+    }
+
+    /// Whether a request has begun to run in parts: for tests.
+    pub fn has_parts_left(&self) -> bool {
+        self.server.moving.in_parts().is_some()
+    }
+
     /// From here on this one is told of whatever is done to the files of the data, and may have it fail: for
     /// tests, before [`Running::load`].
     pub fn watch_disk(&self, watch: Arc<dyn DiskWatch>) {
@@ -164,20 +174,20 @@ impl Running {
     /// From here on this reader is handed whatever changes the data (`disk::journal`), until the server ends.
     /// Returns a number for [`Running::end_journal`].
     pub fn read_journal(&self, reader: Box<dyn disk::journal::Reader>) -> std::io::Result<u64> {
-        journal::attach(&self.server, &self.server.gates.enter_alone(), reader)
+        journal::attach(&self.server, &self.server.enter_alone(), reader)
     }
 
     /// Hands to all readers what has changed the data so far. Requests that have been answered are among it.
     /// Returns the number of the record that comes next.
     pub fn settle_journal(&self) -> u64 {
-        let alone = self.server.gates.enter_alone();
+        let alone = self.server.enter_alone();
         self.server.journal.turn();
         self.server.journal.position(&alone)
     }
 
     /// That reader gets what has changed the data so far, and no more.
     pub fn end_journal(&self, reader: u64) {
-        let alone = self.server.gates.enter_alone();
+        let alone = self.server.enter_alone();
         self.server.journal.detach(&alone, &self.server.keyspace, reader);
     }
 

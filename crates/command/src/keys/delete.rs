@@ -5,7 +5,7 @@
 //! otherwise by another thread (`discard` in `store/src/keyspace/shard.rs`). So DEL holds other clients up no
 //! longer than UNLINK.
 use super::row::{ABOUT, ROW};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec, Parts};
 use store::{Event, Key, View};
 
 pub(super) const DEL: Command = Command {
@@ -21,6 +21,7 @@ pub(super) const DEL: Command = Command {
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
         ..ABOUT
     },
+    parts: Parts::Added,
     run: DataRun::Keys(del),
     ..ROW
 };
@@ -38,6 +39,7 @@ pub(super) const UNLINK: Command = Command {
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
         ..ABOUT
     },
+    parts: Parts::Added,
     run: DataRun::Keys(unlink),
     ..ROW
 };
@@ -56,6 +58,7 @@ pub(super) const EXISTS: Command = Command {
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
         ..ABOUT
     },
+    parts: Parts::Added,
     run: DataRun::Keys(exists),
     ..ROW
 };
@@ -73,6 +76,7 @@ pub(super) const TOUCH: Command = Command {
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
         ..ABOUT
     },
+    parts: Parts::Added,
     run: DataRun::Keys(touch),
     ..ROW
 };

@@ -4,7 +4,9 @@
 use super::held;
 use super::row::{ABOUT, ROW, SET_EVENT};
 use crate::lifetime::{self, Lifetime};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
+use crate::{
+    Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec, Parts,
+};
 use base::Millis;
 use store::{Deadline, Event, Expiry, Form};
 
@@ -100,6 +102,7 @@ pub(super) const MGET: Command = Command {
         tips: &["request_policy:multi_shard"],
         ..ABOUT
     },
+    parts: Parts::Listed,
     run: DataRun::Keys(mget),
     ..ROW
 };

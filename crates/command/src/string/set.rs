@@ -7,7 +7,7 @@ use super::row::{ABOUT, ROW, SET_EVENT};
 use crate::argument::is_word;
 use crate::lifetime::{self, From, Lifetime, Unit};
 use crate::{
-    Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Effects, Error, Flags, KeySpec,
+    Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Effects, Error, Flags, KeySpec, Parts,
 };
 use base::text::I64Text;
 use base::{Item, Millis};
@@ -128,6 +128,7 @@ pub(super) const MSET: Command = Command {
         tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
         ..ABOUT
     },
+    parts: Parts::Pairs,
     run: DataRun::Keys(mset),
     ..ROW
 };
@@ -144,6 +145,7 @@ pub(super) const MSETNX: Command = Command {
         args: &[Arg::block("data", &[Arg::key("key", 0), Arg::str("value")]).many()],
         ..ABOUT
     },
+    parts: Parts::PairsIfNone(mset),
     run: DataRun::Keys(msetnx),
     ..ROW
 };

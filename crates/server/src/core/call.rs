@@ -5,7 +5,7 @@ use crate::core::server::Server;
 use crate::core::session::Session;
 use crate::state::pubsub::Publication;
 use base::Millis;
-use command::{Acl, Arity, Doc, Done, Flags};
+use command::{Acl, Arity, Doc, Done, Flags, Parts};
 use resp::{Args, Reply};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -111,6 +111,7 @@ pub(crate) const ROW: ServerCommand = ServerCommand {
     keys: &[],
     doc: Doc::NEW,
     subcommands: &[],
+    parts: Parts::Never,
     run: ServerRun::Container,
 };
 

@@ -12,6 +12,7 @@
 //! session still comes back, and is dropped there. The statistics are those of the worker: it counts the
 //! request when it is back, by the time that it took in both places.
 use crate::core::mailbox::Message;
+use crate::core::parted::Parted;
 use crate::core::server::Server;
 use crate::core::session::Session;
 use crate::core::written_elsewhere::Writing;
@@ -20,6 +21,7 @@ use crate::state::lending::{Job, Threads};
 use command::Done;
 use net::Meter;
 use resp::{Args, Reply, Span};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, panicking};
 
@@ -31,6 +33,8 @@ pub(crate) struct Turn<'t> {
     pub(crate) reply: &'t mut Reply,
     /// Where a command that writes leaves what it has made, for the worker to put in its place.
     pub(crate) writing: &'t mut Option<Box<Writing>>,
+    /// Where what is to run in parts is left for the worker, which runs it.
+    pub(crate) parts: &'t mut Option<Arc<Parted>>,
 }
 
 /// What is to be done on another thread.
@@ -72,6 +76,18 @@ impl KeptRequest {
         Args::new(&self.text, &self.spans)
     }
 
+    /// The name of the command and these words, as a request of their own. `spans` is room for it.
+    pub(crate) fn some<'s>(
+        &'s self,
+        words: impl Iterator<Item = usize>,
+        spans: &'s mut Vec<Span>,
+    ) -> Args<'s> {
+        spans.clear();
+        spans.push(self.spans[0]);
+        spans.extend(words.map(|word| self.spans[word]));
+        Args::new(&self.text, spans)
+    }
+
     /// At least as many bytes as the request had when it arrived.
     pub(crate) fn wire_bytes(&self) -> usize {
         const HEADER_BYTES_MAX: usize = 32;
@@ -96,6 +112,8 @@ pub(crate) struct Lent {
     pub(crate) ticks: u64,
     /// What the request has written, and is yet to be put in its place.
     pub(crate) writing: Option<Box<Writing>>,
+    /// What runs in parts, and has not run to its end.
+    pub(crate) parts: Option<Arc<Parted>>,
     /// None when it is done.
     task: Option<Task>,
 }
@@ -105,7 +123,7 @@ impl Lent {
     pub(crate) fn new(errand: Errand, session: Session, request: KeptRequest, reply: Reply) -> Lent {
         let Errand { task, is_mute } = errand;
         let (done, task) = (Ok(()), Some(task));
-        Lent { session, request, reply, is_mute, done, ticks: 0, writing: None, task }
+        Lent { session, request, reply, is_mute, done, ticks: 0, writing: None, parts: None, task }
     }
 
     /// It is to run again, from the beginning.
@@ -134,8 +152,8 @@ impl Lent {
         let Some(Task::Work(work)) = self.task.take() else { return };
         let start = meter.read();
         let (session, reply) = (&mut self.session, &mut self.reply);
-        let writing = &mut self.writing;
-        self.done = work(Turn { server, session, args: self.request.args(), reply, writing });
+        let (writing, parts) = (&mut self.writing, &mut self.parts);
+        self.done = work(Turn { server, session, args: self.request.args(), reply, writing, parts });
         self.ticks += meter.read().since(start);
     }
 }

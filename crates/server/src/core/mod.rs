@@ -35,6 +35,7 @@ pub(crate) mod modes;
 pub(crate) mod monitors;
 pub(crate) mod notify;
 pub(crate) mod output_bound;
+pub(crate) mod parted;
 pub(crate) mod permission;
 pub(crate) mod persistence;
 pub(crate) mod queue;

@@ -14,7 +14,7 @@ use crate::core::call::{ServerCommand, ServerRun};
 use crate::state::acl::{Catalog, Known};
 use crate::state::config::Rename;
 use base::word::is_same_word;
-use command::{Acl, Arity, Command, DataRun, Doc, FixedKeys, Flags, KeySpec};
+use command::{Acl, Arity, Command, DataRun, Doc, FixedKeys, Flags, KeySpec, Parts};
 use resp::Args;
 use std::hint::cold_path;
 
@@ -63,6 +63,7 @@ pub(crate) struct Row {
     pub(crate) doc: &'static Doc,
     /// Whether its grammar marks arguments as secret.
     has_secrets: bool,
+    pub(crate) parts: Parts,
     pub(crate) run: Run,
     pub(crate) subcommands: Vec<Row>,
     /// Dense over rows and subcommands: the place of its statistics in every worker's counters.
@@ -91,6 +92,7 @@ impl Row {
             fixed_keys,
             doc: &command.doc,
             has_secrets: command::has_secrets(command.doc.args),
+            parts: command.parts,
             run: command.run.into(),
             subcommands,
             number: 0,

@@ -20,7 +20,7 @@ use crate::state::config::{AppendSync, Config};
 use crate::state::counters::AllCounters;
 use crate::state::defrag::DefragStats;
 use crate::state::expiry_watch::ExpiryWatch;
-use crate::state::gate::Gates;
+use crate::state::gate::{Alone, Gates, ShutOut};
 use crate::state::journal::Journal;
 use crate::state::latency::LatencyMonitor;
 use crate::state::lending::{Job, Lending};
@@ -287,6 +287,28 @@ impl Server {
         self.monitors.remove(record);
         self.clients().remove(&record.id);
         self.mailboxes[record.worker].send(Message::Killed(record.id));
+    }
+
+    /// Nobody else runs commands until what is returned is dropped, and nothing is half done. It waits as
+    /// [`Gates::enter_alone`](crate::state::gate::Gates::enter_alone) does.
+    pub(crate) fn enter_alone(&self) -> Alone<'_> {
+        let all = self.gates.enter_alone();
+        self.finish_parts();
+        all
+    }
+
+    /// The same for a worker, which does not wait for the end of a script that runs for long.
+    pub(crate) fn try_enter_alone(&self) -> Result<Alone<'_>, ShutOut> {
+        let all = self.gates.try_enter_alone()?;
+        self.finish_parts();
+        Ok(all)
+    }
+
+    /// Ends a request that runs in parts, before somebody looks who holds all gates.
+    fn finish_parts(&self) {
+        if let Some(request) = self.moving.in_parts() {
+            request.finish();
+        }
     }
 
     /// What the interpreters of scripts take.

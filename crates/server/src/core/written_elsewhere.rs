@@ -48,6 +48,8 @@ pub(crate) enum Committed {
     Done,
     /// It cannot be now.
     Later,
+    /// A part of it is, and the next can be when others have had their turn.
+    Partly,
     /// It runs again.
     Anew,
 }

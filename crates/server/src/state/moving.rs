@@ -9,16 +9,47 @@
 //! that it does not have to begin anew; those that read go on. They are held by and by: a worker may miss it
 //! for the rest of its batch, and what it changes is seen when the command has run
 //! (`core/dispatch/writing.rs`).
+//!
+//! A request of very many keys runs *in parts* (`core/dispatch/parts.rs`), one of them at a time in the whole
+//! server, and begins while all gates are held: so nobody who runs meanwhile misses that its keys are its
+//! own.
 use base::Millis;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A connection that nobody has used for so long is closed.
 const IDLE_MS: i64 = 10_000;
 /// So many are kept at most.
 const SOCKETS_MAX: usize = 64;
+
+/// A request that runs in parts.
+pub(crate) trait InParts: Send + Sync {
+    /// Whether this is one of its keys, in this database; None: in any.
+    fn names(&self, db: Option<u16>, name: &[u8]) -> bool;
+    /// Whether it may change its keys. Others may read them otherwise.
+    fn writes(&self) -> bool;
+    /// Runs what is left of it. The caller holds all gates.
+    fn finish(&self);
+}
+
+/// Who asks for keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Asks {
+    pub(crate) db: u16,
+    /// It may change them.
+    pub(crate) changes: bool,
+    /// It names another database besides.
+    pub(crate) goes_further: bool,
+}
+
+impl Asks {
+    /// One that only reads keys of this database.
+    pub(crate) fn to_read(db: u16) -> Asks {
+        Asks { db, changes: false, goes_further: false }
+    }
+}
 
 /// See the file's opener.
 #[derive(Default)]
@@ -28,6 +59,9 @@ pub(crate) struct Moving {
     keys: Mutex<BTreeSet<(u16, Vec<u8>)>>,
     /// Those that are held, and by how many commands.
     held: Mutex<BTreeMap<(u16, Vec<u8>), usize>>,
+    in_parts: Mutex<Option<Arc<dyn InParts>>>,
+    /// After so many more parts it is held back (tests); 0 for never, else one more.
+    parts_to_hold: AtomicUsize,
     sockets: Mutex<Vec<Socket>>,
 }
 
@@ -96,19 +130,61 @@ impl Moving {
         self.count.fetch_sub(names.len(), Relaxed);
     }
 
-    /// Whether any of these keys is moving or, for a request that may change it, held.
-    pub(crate) fn has_any<'k>(
-        &self,
-        db: u16,
-        names: impl Iterator<Item = &'k [u8]>,
-        may_change: bool,
-    ) -> bool {
+    /// A request begins to run in parts; false where it has to wait, for another one or because one of its
+    /// keys is moving or held. The caller holds all gates.
+    pub(crate) fn begin_parts(&self, db: u16, request: Arc<dyn InParts>) -> bool {
         let (keys, held) = (lock(&self.keys), lock(&self.held));
-        if keys.is_empty() && !may_change {
+        let mut current = lock(&self.in_parts);
+        let mut others = keys.iter().chain(held.keys());
+        if current.is_some() || others.any(|(other, name)| *other == db && request.names(Some(db), name)) {
             return false;
         }
-        let mut names = names.map(|name| (db, name.to_vec()));
-        names.any(|key| keys.contains(&key) || may_change && held.contains_key(&key))
+        *current = Some(request);
+        self.count.fetch_add(1, Relaxed);
+        true
+    }
+
+    /// It has ended.
+    pub(crate) fn end_parts(&self) {
+        if lock(&self.in_parts).take().is_some() {
+            self.count.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Whether the request that runs in parts may run one more now.
+    pub(crate) fn may_run_part(&self) -> bool {
+        let left = self.parts_to_hold.load(Relaxed);
+        if left > 1 {
+            self.parts_to_hold.store(left - 1, Relaxed);
+        }
+        left != 1
+    }
+
+    /// From here on so many parts run and no more, but where all gates are held; None: all. For tests.
+    pub(crate) fn hold_parts_after(&self, parts: Option<usize>) {
+        self.parts_to_hold.store(parts.map_or(0, |parts| parts + 1), Relaxed);
+    }
+
+    /// The request that runs in parts at the moment.
+    pub(crate) fn in_parts(&self) -> Option<Arc<dyn InParts>> {
+        if self.is_any() { lock(&self.in_parts).clone() } else { None }
+    }
+
+    /// Whether any of these keys is moving, a key of the request that runs in parts or, for a request that
+    /// may change it, held.
+    pub(crate) fn has_any<'k>(&self, asks: Asks, mut names: impl Iterator<Item = &'k [u8]>) -> bool {
+        let in_parts = self.in_parts().filter(|request| asks.changes || request.writes());
+        let (keys, held) = (lock(&self.keys), lock(&self.held));
+        if in_parts.is_none() && keys.is_empty() && (!asks.changes || held.is_empty()) {
+            return false;
+        }
+        let db = (!asks.goes_further).then_some(asks.db);
+        names.any(|name| {
+            let key = (asks.db, name.to_vec());
+            in_parts.as_ref().is_some_and(|request| request.names(db, name))
+                || keys.contains(&key)
+                || asks.changes && held.contains_key(&key)
+        })
     }
 
     /// A connection to this server that is kept and that nobody uses.

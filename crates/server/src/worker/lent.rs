@@ -52,6 +52,10 @@ impl Worker<'_> {
                 self.uncommitted.push(lent);
                 self.is_retrying = true;
             }
+            Committed::Partly => {
+                self.uncommitted.push(lent);
+                self.has_parts_left = true;
+            }
             Committed::Anew => lend(self.server, lent, &self.returned, self.executor.meter()),
         }
     }

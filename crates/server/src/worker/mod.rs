@@ -111,6 +111,8 @@ pub(crate) struct Worker<'s> {
     /// Those that have come back, and whose request has written what cannot be put in its place yet.
     #[allow(clippy::vec_box, reason = "they come in boxes, and go on in them")]
     uncommitted: Vec<Box<Lent>>,
+    /// One of these runs in parts, and goes on at the next turn.
+    has_parts_left: bool,
     /// Replies to the connection that is served; empty between two of them.
     reply: Reply,
     /// What is pushed to a connection; empty between two of them.
@@ -159,6 +161,7 @@ impl<'s> Worker<'s> {
             scripts,
             returned: Returned::default(),
             uncommitted: Vec::new(),
+            has_parts_left: false,
             reply: Reply::new(resp::Protocol::Resp2),
             push_room: Vec::new(),
             mail: Vec::new(),
@@ -206,6 +209,9 @@ impl<'s> Worker<'s> {
     /// during the turn ends the sleep at once.
     fn wait(&mut self) -> Wait {
         if self.mailbox.has_mail() || !self.leaving.is_empty() || self.may_let_go() {
+            return Wait::Not;
+        }
+        if std::mem::take(&mut self.has_parts_left) {
             return Wait::Not;
         }
         if std::mem::take(&mut self.is_retrying) {

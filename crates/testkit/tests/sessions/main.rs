@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod blocking;
 mod functions;
+mod in_parts;
 mod lent;
 mod lent_writes;
 mod migrate;

@@ -14,12 +14,25 @@ pub(crate) fn run_alone<R>(
     worker: usize,
     work: impl FnOnce(&mut RunsAlone<'_, '_>) -> R,
 ) -> R {
+    let all = server.enter_alone();
+    let result = run_under_gates(server, worker, |executor| work(&mut RunsAlone(executor)));
+    drop(all);
+    // This thread is no worker's: all are told.
+    server.mailboxes.announce(usize::MAX);
+    result
+}
+
+/// Calls `work` in the place of this worker. The caller holds all gates.
+pub(super) fn run_under_gates<R>(
+    server: &Server,
+    worker: usize,
+    work: impl FnOnce(&mut Executor<'_>) -> R,
+) -> R {
     let mut executor = Executor::new(server, worker);
-    let all = server.gates.enter_alone();
     executor.set_now(server.clock.moment(Moment::NONE));
     executor.is_alone = true;
     executor.recorder.look(&server.journal);
-    let result = work(&mut RunsAlone(&mut executor));
+    let result = work(&mut executor);
     if server.key_events.waiters.is_ready() {
         executor.serve_ready();
     }
@@ -27,9 +40,6 @@ pub(crate) fn run_alone<R>(
         executor.settle();
     }
     executor.recorder.publish(&server.journal);
-    drop(all);
-    // This thread is no worker's: all are told.
-    server.mailboxes.announce(usize::MAX);
     result
 }
 

@@ -40,14 +40,16 @@ const RESTLESS_ONE_IN: usize = 3;
 /// many small requests is not to pay for that.
 pub(super) const WIDE_BYTES: usize = if cfg!(debug_assertions) { 400 } else { 64 << 10 };
 /// A request of one key and so many words takes about as long as one of [`LONG_STEPS`].
-const WIDE_WORDS: usize = LONG_STEPS as usize / 4;
+pub(super) const WIDE_WORDS: usize = LONG_STEPS as usize / 4;
 
 /// How a request of very many words runs.
-enum Wide {
+pub(super) enum Wide {
     /// It has one key (SADD of a million members).
     OneKey(Long),
     /// It reads many keys (MGET).
     Reads(fn(&mut Call<'_, '_>) -> Done),
+    /// It changes many keys, or its look-ups are noted.
+    InParts(fn(&mut Call<'_, '_>) -> Done),
 }
 
 /// What has become of a request that may take long.
@@ -201,11 +203,15 @@ impl<'s> Executor<'s> {
         Some(match wide {
             Wide::OneKey(long) => self.run_long(session, row, long, request, reply),
             Wide::Reads(run) => self.read_many(session, row, run),
+            Wide::InParts(run) => {
+                self.part(session, row, run);
+                Ok(())
+            }
         })
     }
 
-    /// Where a look-up is to be noted, beside the key or for its client, many keys are read here.
-    fn wide(&self, session: &Session, row: &Row, args: &Args<'_>) -> Option<Wide> {
+    /// How a request of very many words runs, if it does not run at once.
+    pub(super) fn wide(&self, session: &Session, row: &Row, args: &Args<'_>) -> Option<Wide> {
         let Run::Data(DataRun::Keys(run)) = row.run else { return None };
         if row.flags.has(Flags::OTHER_DATABASES) {
             return None;
@@ -219,8 +225,14 @@ impl<'s> Executor<'s> {
         }
         let is_noted = !self.is_plain || self.server.keyspace.keeps_uses();
         let steps = STEPS_A_KEY * args.len() as u64;
-        let is_lent = only_reads && !is_noted && self.is_to_be_lent(session, Some(steps), 1);
-        is_lent.then_some(Wide::Reads(run))
+        if !self.is_to_be_lent(session, Some(steps), 1) {
+            return None;
+        }
+        if only_reads && !is_noted {
+            return Some(Wide::Reads(run));
+        }
+        // A look-up is to be noted beside the key, or for its client.
+        self.runs_in_parts(session, row, args).then_some(Wide::InParts(run))
     }
 
     /// Has a request that reads many keys run on its whole database as it is now: to share the values of its
@@ -264,7 +276,7 @@ impl<'s> Executor<'s> {
     }
 
     /// Has the worker lend the session, for this.
-    fn lend(&mut self, session: &mut Session, work: Work) {
+    pub(super) fn lend(&mut self, session: &mut Session, work: Work) {
         session.after = After::Elsewhere;
         self.server.stats.requests_lent.fetch_add(1, Relaxed);
         self.errand = Some(Errand { task: Task::Work(work), is_mute: !session.reply_mode.answers() });

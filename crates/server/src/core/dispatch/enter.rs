@@ -16,7 +16,7 @@ impl<'s> Executor<'s> {
             Entered::Ajar => (None, true),
         };
         // Also where the gate was left in the middle of a turn.
-        self.is_guarded |= self.is_shut_out;
+        self.is_guarded |= self.is_shut_out || self.server.moving.is_any();
         self.recorder.look(&self.server.journal);
         // The requests that are about to run have arrived before this, so none was sent after a change of
         // users that is missed here.
@@ -122,7 +122,7 @@ impl<'s> Executor<'s> {
             return Ok(kept);
         }
         self.end();
-        let Ok(gates) = self.server.gates.try_enter_alone() else {
+        let Ok(gates) = self.server.try_enter_alone() else {
             self.begin();
             return Err(Error::quoting(&[error::busy(self.server.scripts.running.kind())]));
         };

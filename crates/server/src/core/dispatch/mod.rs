@@ -23,6 +23,7 @@ mod enter;
 mod exec;
 mod memory;
 mod moving;
+mod parts;
 mod record;
 mod remember;
 pub(crate) mod replay;

@@ -1,11 +1,14 @@
 //! Requests that name a key which is on its way to another server (MIGRATE), or may change one that a command
-//! elsewhere holds: they are tried again until it is there, or is not, and until that command has ended.
+//! elsewhere holds, or a key of a request that runs in parts: they are tried again until it is there, or is
+//! not, and until that command has ended.
+use super::elsewhere::{WIDE_WORDS, Wide};
 use super::{Executor, Request};
 use crate::core::call::Apart;
 use crate::core::lent::{Errand, OwnThread, Task, Turn, Work};
 use crate::core::registry::Row;
 use crate::core::server::Server;
 use crate::core::session::{After, Session};
+use crate::state::moving::Asks;
 use command::Flags;
 use resp::Args;
 use std::io;
@@ -33,21 +36,31 @@ impl<'s> Executor<'s> {
         row: &Row,
         (request, is_exec): (&Request<'s, '_>, bool),
     ) -> bool {
+        if self.waits_for_parts(session, row, (request, is_exec)) {
+            return true;
+        }
         if !is_exec {
-            return self.has_moving(session.db, row, &request.args);
+            // One that runs in parts waits when it is to begin.
+            let is_wide = request.args.len() >= WIDE_WORDS;
+            let runs_in_parts = || matches!(self.wide(session, row, &request.args), Some(Wide::InParts(_)));
+            return !(is_wide && runs_in_parts()) && self.has_moving(session.db, row, &request.args);
         }
         let queued = session.queue.iter().flat_map(|queue| queue.iter());
-        queued.into_iter().any(|queued| {
-            let row = self.server.registry.row(queued.row);
-            self.has_moving(session.db, row, &queued.args)
-        })
+        let watched = session.watching.iter().flat_map(|all| &all.0);
+        let (moving, mut watched) = (&self.server.moving, watched);
+        watched.any(|key| moving.has_any(Asks::to_read(key.db), std::iter::once(&*key.key)))
+            || queued.into_iter().any(|queued| {
+                let row = self.server.registry.row(queued.row);
+                self.has_moving(session.db, row, &queued.args)
+            })
     }
 
     fn has_moving(&mut self, db: u16, row: &Row, args: &Args<'_>) -> bool {
         row.extract_keys(args, &mut self.positions);
         let names = self.positions.iter().map(|position| args.at(*position as usize));
         let has = |flag| row.flags.has(flag);
-        let may_change = has(Flags::WRITE) || has(Flags::MAY_REPLICATE) || has(Flags::RUNS_SCRIPT);
-        self.server.moving.has_any(db, names, may_change)
+        let changes = has(Flags::WRITE) || has(Flags::MAY_REPLICATE) || has(Flags::RUNS_SCRIPT);
+        let asks = Asks { db, changes, goes_further: has(Flags::OTHER_DATABASES) };
+        self.server.moving.has_any(asks, names)
     }
 }

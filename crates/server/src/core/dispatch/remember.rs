@@ -22,6 +22,12 @@ pub(super) struct Reader {
     keys: RefCell<Vec<Hash>>,
 }
 
+impl Reader {
+    pub(super) fn of(record: Option<Arc<ClientRecord>>) -> Reader {
+        Reader { record, keys: RefCell::default() }
+    }
+}
+
 impl Executor<'_> {
     /// The requests that follow are of this session, or its modes have changed.
     #[inline]

@@ -61,6 +61,9 @@ impl Executor<'_> {
 
     /// A request has run elsewhere: what it has written takes its place, or it is to be lent again.
     pub(crate) fn commit(&mut self, lent: &mut Lent) -> Committed {
+        if let Some(parted) = lent.parts.clone() {
+            return self.go_on(lent, &parted);
+        }
         let Some(writing) = lent.writing.take() else { return Committed::Done };
         self.begin();
         let committed = match self.may_commit() {
@@ -74,7 +77,7 @@ impl Executor<'_> {
         committed
     }
 
-    fn may_commit(&self) -> bool {
+    pub(super) fn may_commit(&self) -> bool {
         self.held == Held::Nothing && !self.is_shut_out && !self.server.persistence.is_loading()
     }
 

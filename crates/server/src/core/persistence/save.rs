@@ -198,7 +198,7 @@ pub(crate) fn save_if_due(server: &Server, config: &Config, now: Millis) {
     let is_due = |point: &&SavePoint| changes >= point.changes.max(1) && is_late(point.seconds);
     if let Some(point) = points.iter().find(is_due) {
         // While a script runs for long there is no instant to save. The next tick tries again.
-        let Ok(all) = server.gates.try_enter_alone() else { return };
+        let Ok(all) = server.try_enter_alone() else { return };
         server.log.notice(&format!("{changes} changes in {} seconds. Saving...", point.seconds));
         // Nobody is answered, so it does not matter why it was not begun: the log knows.
         let _ = save_in_background(server, now, Then::Nothing);

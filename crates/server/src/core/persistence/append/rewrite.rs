@@ -64,7 +64,7 @@ pub(crate) fn end(server: &Server) {
 /// The data is loaded from the file, whose last increment is so long: what changes it is appended from here
 /// on. Nobody is served yet.
 pub(crate) fn turn_on_at_start(server: &Server, file: DiskFile, len: u64) -> io::Result<()> {
-    let all = server.gates.enter_alone();
+    let all = server.enter_alone();
     let next = server.journal.position(&all);
     let writer = Writer::new(server, file, len, next);
     let reader = journal::attach(server, &all, Box::new(writer))?;
@@ -207,7 +207,7 @@ fn freeze_and_switch(
     is_on: bool,
 ) -> Result<(super::super::save::Image, Arc<Save>, u64), Option<String>> {
     let append = &server.append;
-    let all = server.gates.enter_alone();
+    let all = server.enter_alone();
     let now = server.clock.now();
     let position = server.journal.position(&all);
     match file {
@@ -283,7 +283,7 @@ fn stop(server: &Server) {
 /// Nothing is appended any more.
 fn leave(server: &Server) {
     let append = &server.append;
-    let all = server.gates.enter_alone();
+    let all = server.enter_alone();
     if let Some(reader) = lock(&append.reader).take() {
         server.journal.detach(&all, &server.keyspace, reader);
     }
