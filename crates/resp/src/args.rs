@@ -46,8 +46,26 @@ impl<'a> Args<'a> {
 
     /// How many bytes the request takes as an array of bulk strings.
     pub fn framed_bytes(&self) -> usize {
+        if self.spans.len() > MANY && self.is_framed_at_its_ends() {
+            return self.framed_bytes_from(0) + self.headers_bytes() + 2;
+        }
         let bulks = self.spans.iter().map(|s| header_bytes(s.len) + s.len + 2);
         header_bytes(self.spans.len()) + bulks.sum::<usize>()
+    }
+
+    /// Whether the first and the last argument have the header of a bulk string before them. Then all have it:
+    /// a request lies as it was sent, or its arguments lie one behind the other.
+    fn is_framed_at_its_ends(&self) -> bool {
+        let [first, .., last] = self.spans else { return false };
+        [first, last].into_iter().all(|span| {
+            let header = span.start.checked_sub(header_bytes(span.len));
+            header.and_then(|at| self.header_end(at, b'$', span.len)) == Some(span.start)
+        })
+    }
+
+    /// How many bytes stand before the first argument in an array of bulk strings.
+    fn headers_bytes(&self) -> usize {
+        header_bytes(self.spans.len()) + header_bytes(self.spans[0].len)
     }
 
     /// How many bytes the request has from the beginning of argument `index` to the end of the last one:
@@ -143,6 +161,9 @@ impl<'a> Args<'a> {
     }
 }
 
+/// The lengths of more arguments are not added up one by one.
+const MANY: usize = 1 << 10;
+
 /// `*9\r\n`
 const SHORT_HEADER_BYTES: usize = 4;
 
@@ -176,6 +197,22 @@ mod tests {
         let args = Args::new(buffer, &spans);
         assert_eq!((args.at(0), args.at(2)), (&b"set"[..], &b"hello, world"[..]));
         assert_eq!(args.framed_bytes(), buffer.len());
+    }
+
+    #[test]
+    fn a_request_of_very_many_words_is_as_long_as_it_was_sent_however_they_lie() {
+        let words: Vec<String> = (0..3 * MANY).map(|n| "x".repeat(n % 130)).collect();
+        let (mut sent, mut framed) = (format!("*{}\r\n", words.len()).into_bytes(), Vec::new());
+        let (mut bare, mut close) = (Vec::new(), Vec::new());
+        for word in &words {
+            sent.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+            framed.push(Span { start: sent.len(), len: word.len() });
+            sent.extend_from_slice(format!("{word}\r\n").as_bytes());
+            close.push(Span { start: bare.len(), len: word.len() });
+            bare.extend_from_slice(word.as_bytes());
+        }
+        assert_eq!(Args::new(&sent, &framed).framed_bytes(), sent.len());
+        assert_eq!(Args::new(&bare, &close).framed_bytes(), sent.len());
     }
 
     #[test]

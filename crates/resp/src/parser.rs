@@ -216,7 +216,14 @@ impl Parser {
         let mut early = std::mem::take(&mut self.early_spans);
         let parsed = self.read_args(request, 0, &mut early, limits)?;
         if let Parsed::Request(_) = parsed {
-            spans.extend(early.iter().map(|s| Span { start: s.start + *at, len: s.len }));
+            // They may be millions, and are most often all that there is.
+            if *at > 0 {
+                early.iter_mut().for_each(|span| span.start += *at);
+            }
+            match spans.is_empty() {
+                true => *spans = early,
+                false => spans.append(&mut early),
+            }
             *at += std::mem::take(&mut self.read);
         } else {
             self.early_spans = early;

@@ -61,6 +61,8 @@ pub(crate) struct Errand {
 #[derive(Default)]
 pub(crate) struct KeptRequest {
     text: Vec<u8>,
+    /// Where the text of the request begins, from which its spans count.
+    start: usize,
     spans: Vec<Span>,
 }
 
@@ -72,8 +74,13 @@ impl KeptRequest {
         kept
     }
 
+    /// A request that is the rest of this text, from `start` on.
+    pub(crate) fn whole(text: Vec<u8>, start: usize, spans: Vec<Span>) -> KeptRequest {
+        KeptRequest { text, start, spans }
+    }
+
     pub(crate) fn args(&self) -> Args<'_> {
-        Args::new(&self.text, &self.spans)
+        Args::new(&self.text[self.start..], &self.spans)
     }
 
     /// The name of the command and these words, as a request of their own. `spans` is room for it.
@@ -85,7 +92,7 @@ impl KeptRequest {
         spans.clear();
         spans.push(self.spans[0]);
         spans.extend(words.map(|word| self.spans[word]));
-        Args::new(&self.text, spans)
+        Args::new(&self.text[self.start..], spans)
     }
 
     /// At least as many bytes as the request had when it arrived.

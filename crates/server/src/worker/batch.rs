@@ -10,6 +10,7 @@
 use super::input::Input;
 use super::table::Connection;
 use crate::core::dispatch::Executor;
+use crate::core::lent::KeptRequest;
 use crate::core::registry::Row;
 use crate::core::server::Server;
 use crate::core::session::Session;
@@ -30,6 +31,10 @@ const ASKED_FOR: usize = 3;
 /// A batch of this many bytes is executed before more is received, so that it stays in a core's second-level
 /// cache.
 const BATCH_BYTES: usize = 128 << 10;
+
+/// A connection that has sent this much of a request is served by itself: the request is then given to
+/// another thread with its buffer, if it runs there.
+pub(super) const MOVED_BYTES: usize = if cfg!(debug_assertions) { 2 << 10 } else { 256 << 10 };
 
 /// How many requests ahead of the one that runs the leaf of their key is asked for, and then the key's entry
 /// in it: enough to hide the memory's latency twice, few enough that what arrives is still in the first-level
@@ -65,7 +70,7 @@ pub(super) struct Parsed<'s> {
     /// Where its arguments end among the spans; they begin where those of the request before it end.
     pub(super) spans_end: usize,
     /// Where its bytes end.
-    end: usize,
+    pub(super) end: usize,
 }
 
 /// One connection's part of a batch.
@@ -331,6 +336,23 @@ impl<'s> Batch<'s> {
     /// The arguments that lie in these spans.
     pub(super) fn args<'a>(&'a self, spans: Range<usize>, bytes: &'a [u8]) -> Args<'a> {
         Args::new(bytes, &self.spans[spans])
+    }
+
+    /// A request that outlives the batch: the one with these spans, whose bytes end there. It is not copied
+    /// where it is long and all that its connection has sent; then there is nothing left of the turn.
+    pub(super) fn take_request(
+        &mut self,
+        turn: &mut Turn,
+        input: &mut Input,
+        (spans, end): (Range<usize>, usize),
+    ) -> KeptRequest {
+        let is_input = matches!(turn.source, Source::Input) && end == input.len();
+        if is_input && end >= MOVED_BYTES && spans == (0..self.spans.len()) {
+            turn.parsed = 0;
+            let (text, start) = input.take();
+            return KeptRequest::whole(text, start, std::mem::take(&mut self.spans));
+        }
+        KeptRequest::of(&self.args(spans, self.bytes(turn, input)))
     }
 
     /// The bytes of a turn, of the connection that has this input.

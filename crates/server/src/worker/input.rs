@@ -22,7 +22,7 @@ const ROOM_BYTES_MIN: usize = 16 << 10;
 /// Room is made for at least this many bytes after a receive that brought all that it asked for.
 const STREAM_BYTES: usize = 64 << 10;
 /// One receive asks for this many bytes at most, so that no client keeps its worker for long.
-const RECEIVE_BYTES_MAX: usize = 1 << 20;
+const RECEIVE_BYTES_MAX: usize = 256 << 10;
 
 /// The bytes of one connection, and how far they have run.
 #[derive(Debug, Default)]
@@ -71,6 +71,13 @@ impl Input {
         if self.done == self.bytes.len() {
             self.clear();
         }
+    }
+
+    /// Gives all bytes away, and says where the rest begins in them.
+    pub(super) fn take(&mut self) -> (Vec<u8>, usize) {
+        let taken = (std::mem::take(&mut self.bytes), self.done);
+        self.clear();
+        taken
     }
 
     /// Drops all bytes and frees their memory.

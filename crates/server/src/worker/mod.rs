@@ -48,7 +48,7 @@ use crate::core::subscriptions::Subscriptions;
 use crate::state::clock::{Clock, Stopwatch};
 use crate::state::counters::Counters;
 use base::Millis;
-use batch::{Batch, ENTRY_AHEAD, LEAF_AHEAD, Parsed, Rest, Turn};
+use batch::{Batch, ENTRY_AHEAD, LEAF_AHEAD, MOVED_BYTES, Parsed, Rest, Turn};
 use block::Waits;
 use cron::Cron;
 use disconnected::Disconnected;
@@ -60,6 +60,7 @@ use resp::{Args, Limits, Reply};
 pub(crate) use script_thread::ScriptThread;
 use std::collections::BTreeMap;
 use std::hint::cold_path;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
@@ -309,7 +310,8 @@ impl<'s> Worker<'s> {
 
     /// Receives what waits for a connection into the batch.
     fn receive(&mut self, id: ConnId) {
-        if self.table.at(id).is_some_and(|connection| connection.is_in_batch) {
+        let is_long = |connection: &Connection| connection.input.len() >= MOVED_BYTES;
+        if self.table.at(id).is_some_and(|connection| connection.is_in_batch || is_long(connection)) {
             self.serve();
         }
         let Some(connection) = self.table.at(id) else { return };
@@ -339,6 +341,7 @@ impl<'s> Worker<'s> {
         }
         // The record comes into the cache while the kernel receives.
         pack::prefetch_value(&connection.session.record.id);
+        let is_long = is_long(connection);
         match self.batch.receive(&mut *self.engine, connection) {
             Ok(count) => {
                 count_received(connection, self.executor.counters(), count);
@@ -353,7 +356,7 @@ impl<'s> Worker<'s> {
                 self.close(id, CloseWhen::Now);
             }
         }
-        if self.batch.is_full() {
+        if self.batch.is_full() || is_long {
             cold_path();
             self.serve();
         }
@@ -514,9 +517,8 @@ impl<'s> Worker<'s> {
 
     /// Executes requests without marking them as run in the turn. `records_end` is where the worker's records
     /// ended before it. Returns how many have run.
-    fn execute_some(&mut self, turn: &Turn, records_end: u64) -> usize {
-        let Worker { table, batch, executor, reply, engine, server, is_retrying, scripts, returned, .. } =
-            self;
+    fn execute_some(&mut self, turn: &mut Turn, records_end: u64) -> usize {
+        let Worker { table, batch, executor, reply, engine, server, is_retrying, .. } = self;
         let Some(connection) = table.at(turn.id) else { return 0 };
         let bytes = batch.bytes(turn, &connection.input);
         let mut first_span = turn.first_span;
@@ -528,8 +530,9 @@ impl<'s> Worker<'s> {
         while let Some(request) = requests.get(index) {
             let number = turn.requests.start + index;
             batch.prefetch_ahead(number, &server.keyspace);
-            let Parsed { row, hash, framing, spans_end, .. } = *request;
-            let request = Request { row, hash, framing, args: batch.args(first_span..spans_end, bytes) };
+            let Parsed { row, hash, framing, spans_end, end, .. } = *request;
+            let spans = first_span..spans_end;
+            let request = Request { row, hash, framing, args: batch.args(spans.clone(), bytes) };
             first_span = spans_end;
             if executor.must_wait(&connection.session, &request) {
                 connection.flow = Flow::Parked;
@@ -541,13 +544,8 @@ impl<'s> Worker<'s> {
                 let Connection { session, unfinished, flow, .. } = connection;
                 let has_run = match session.after {
                     After::Elsewhere => {
-                        let bare = (&mut *session, &mut *unfinished, &mut *flow);
-                        pieces::begin_elsewhere(
-                            (server, executor, (scripts, returned)),
-                            bare,
-                            (reply, request.args, call.0),
-                        );
-                        true
+                        self.lend_session(turn, (spans, end), call.0);
+                        return index + 1;
                     }
                     _ => end_turn((session, unfinished, flow), reply, request.args, call),
                 };
@@ -580,6 +578,18 @@ impl<'s> Worker<'s> {
             }
         }
         requests.len()
+    }
+
+    /// Lends the session of a connection, with its request that has these spans and ends there, and has taken
+    /// so many ticks.
+    #[cold]
+    fn lend_session(&mut self, turn: &mut Turn, place: (Range<usize>, usize), ticks: u64) {
+        let Worker { table, batch, executor, reply, server, scripts, returned, .. } = self;
+        let Some(connection) = table.at(turn.id) else { return };
+        let request = batch.take_request(turn, &mut connection.input, place);
+        let Connection { session, unfinished, flow, .. } = connection;
+        let by = (&**server, executor, (&*scripts, &*returned));
+        pieces::begin_elsewhere(by, (session, unfinished, flow), (reply, request, ticks));
     }
 
     /// Decides what becomes of a connection whose replies are sent: closed, read from again, served again, or

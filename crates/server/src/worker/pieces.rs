@@ -136,7 +136,7 @@ pub(super) fn begin(
 pub(super) fn begin_elsewhere(
     (server, executor, (scripts, returned)): (&Server, &mut Executor<'_>, (&Arc<ScriptThread>, &Returned)),
     (session, unfinished, flow): (&mut Session, &mut Option<Box<Unfinished>>, &mut Flow),
-    (before, args, ticks): (&Reply, Args<'_>, u64),
+    (before, request, ticks): (&Reply, KeptRequest, u64),
 ) {
     let errand = executor.take_errand();
     let mut reply = Reply::new(before.protocol);
@@ -144,7 +144,7 @@ pub(super) fn begin_elsewhere(
     reply.bound(before.spare_bytes());
     *flow = Flow::Lent;
     *unfinished = Some(Box::new(Unfinished::to_come(ticks)));
-    let lent = Lent::new(errand, session.lend(), KeptRequest::of(&args), reply);
+    let lent = Lent::new(errand, session.lend(), request, reply);
     match lent.is_for_scripts() {
         true => scripts.lend(server, Box::new(lent), returned),
         false => lend(server, Box::new(lent), returned, executor.meter()),
@@ -230,9 +230,10 @@ fn piece_bytes(bound: u64) -> usize {
 }
 
 /// Frees what a reply was written from. The value that it was read from may be large and nobody else's any
-/// more, or its snapshots may be many: then the background thread frees them.
+/// more, or its snapshots may be many, or the request long: then the background thread frees them.
 fn free(server: &Server, unfinished: Box<Unfinished>) {
-    let (own_bytes, bytes) = (unfinished.remainder.bytes(), unfinished.remainder.burden_bytes());
+    let own_bytes = unfinished.remainder.bytes() + unfinished.request.room_bytes();
+    let bytes = unfinished.remainder.burden_bytes();
     if bytes > 0 || own_bytes > FREED_AT_ONCE_BYTES {
         let bytes = bytes + own_bytes as u64;
         server.background.free(&mut vec![Garbage::of_bytes(bytes, unfinished)]);

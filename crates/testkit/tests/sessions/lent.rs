@@ -200,18 +200,6 @@ fn a_hash_is_counted_elsewhere_while_fields_are_past_their_deadline() {
 }
 
 #[test]
-fn many_keys_are_read_where_they_are_if_their_uses_are_recorded() {
-    let server = server();
-    let (mut reader, mut writer) = (server.client().unwrap(), server.client().unwrap());
-    call(&mut writer, "CONFIG SET maxmemory-policy allkeys-lru");
-    fill_all(&mut writer);
-    server.server.hold_lent(true);
-    let names: String = (0..MANY).map(|n| format!(" w_{n}")).collect();
-    assert_eq!(text(&call(&mut reader, &format!("EXISTS{names}"))), MANY.to_string());
-    server.server.hold_lent(false);
-}
-
-#[test]
 fn a_client_that_is_killed_meanwhile_gets_nothing_and_is_gone_when_its_session_is_back() {
     let server = server();
     let (mut reader, mut other) = (server.client().unwrap(), server.client().unwrap());

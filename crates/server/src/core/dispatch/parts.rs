@@ -95,19 +95,20 @@ impl<'s> Executor<'s> {
     }
 
     /// Begins a request that runs in parts, or goes on with it.
-    pub(super) fn go_on(&mut self, lent: &mut Lent, parted: &Arc<Parted>) -> Committed {
+    pub(super) fn go_on(&mut self, lent: &mut Lent, parted: Arc<Parted>) -> Committed {
         self.begin();
         let stage = parted.progress().stage;
         let committed = match stage {
-            Stage::Waits => self.begin_parts(lent, parted),
+            Stage::Waits => self.begin_parts(lent, &parted),
             Stage::Looks | Stage::Runs if self.is_shut_out || !self.server.moving.may_run_part() => {
                 Committed::Later
             }
-            Stage::Looks | Stage::Runs => self.run_for_a_turn(lent, parted),
+            Stage::Looks | Stage::Runs => self.run_for_a_turn(lent, &parted),
             Stage::Ended => Committed::Done,
         };
-        if committed == Committed::Done {
-            self.take_back(lent, parted);
+        match committed {
+            Committed::Done => self.take_back(lent, parted),
+            _ => lent.parts = Some(parted),
         }
         self.end();
         committed
@@ -154,7 +155,7 @@ impl<'s> Executor<'s> {
     }
 
     /// It has ended: its session gets back what was taken from it.
-    fn take_back(&self, lent: &mut Lent, parted: &Arc<Parted>) {
+    fn take_back(&self, lent: &mut Lent, parted: Arc<Parted>) {
         let mut progress = parted.progress();
         lent.request = std::mem::take(&mut progress.request);
         std::mem::swap(&mut progress.reply, &mut lent.reply);
@@ -162,8 +163,7 @@ impl<'s> Executor<'s> {
         lent.session.records_end = lent.session.records_end.max(progress.records_end);
         let bytes = size_of_val(&parted.hashes[..]) + size_of_val(&progress.order[..]);
         drop(progress);
-        lent.parts = None;
-        self.server.background.free(&mut vec![Garbage::of_bytes(bytes as u64, Arc::clone(parted))]);
+        self.server.background.free(&mut vec![Garbage::of_bytes(bytes as u64, parted)]);
     }
 
     /// Runs parts as long as a turn takes that began then; None: all that are left.

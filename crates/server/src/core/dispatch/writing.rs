@@ -61,8 +61,8 @@ impl Executor<'_> {
 
     /// A request has run elsewhere: what it has written takes its place, or it is to be lent again.
     pub(crate) fn commit(&mut self, lent: &mut Lent) -> Committed {
-        if let Some(parted) = lent.parts.clone() {
-            return self.go_on(lent, &parted);
+        if let Some(parted) = lent.parts.take() {
+            return self.go_on(lent, parted);
         }
         let Some(writing) = lent.writing.take() else { return Committed::Done };
         self.begin();
