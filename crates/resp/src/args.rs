@@ -53,8 +53,8 @@ impl<'a> Args<'a> {
         header_bytes(self.spans.len()) + bulks.sum::<usize>()
     }
 
-    /// Whether the first and the last argument have the header of a bulk string before them. Then all have it:
-    /// a request lies as it was sent, or its arguments lie one behind the other.
+    /// Whether the first and the last argument have the header of a bulk string before them. Then all have
+    /// it: a request lies as it was sent, or its arguments lie one behind the other.
     fn is_framed_at_its_ends(&self) -> bool {
         let [first, .., last] = self.spans else { return false };
         [first, last].into_iter().all(|span| {

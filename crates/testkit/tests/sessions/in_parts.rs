@@ -255,6 +255,75 @@ fn two_of_them_come_one_behind_the_other() {
     }
 }
 
+/// What a reader sees of some keys, by one of several ways.
+fn look(client: &mut RespClient, way: usize, keys: &[String]) -> Vec<String> {
+    let list = |value: Value| match value {
+        Value::Aggregate(_, values) => values,
+        other => panic!("{other:?}"),
+    };
+    let values = match way % 5 {
+        0 => list(call(client, &format!("MGET {}", keys.join(" ")))),
+        1 => list(call(client, &format!("MGET{}", names()))),
+        2 => {
+            call(client, "MULTI");
+            keys.iter().for_each(|key| drop(call(client, &format!("GET {key}"))));
+            list(call(client, "EXEC"))
+        }
+        3 => {
+            let script =
+                "return{redis.call('GET',KEYS[1]),redis.call('GET',KEYS[2]),redis.call('GET',KEYS[3])}";
+            list(call(client, &format!("EVAL {script} {} {}", keys.len(), keys.join(" "))))
+        }
+        _ => {
+            call(client, "MULTI");
+            call(client, "DBSIZE");
+            keys.iter().for_each(|key| drop(call(client, &format!("GET {key}"))));
+            list(call(client, "EXEC")).split_off(1)
+        }
+    };
+    let generation = |value: &Value| text(value).split('_').next().unwrap_or_default().to_owned();
+    values.iter().map(generation).collect()
+}
+
+#[test]
+fn whoever_reads_several_keys_sees_all_of_one_request() {
+    const ROUNDS: usize = 30;
+    for (policy, seed) in [("noeviction", 3), ("allkeys-lru", 4)] {
+        let server = server(3);
+        let mut other = server.client().unwrap();
+        call(&mut other, &format!("CONFIG SET maxmemory-policy {policy}"));
+        call(&mut other, &format!("DEBUG RESTLESS {seed}"));
+        call(&mut other, &format!("MSET{}", pairs("first_")));
+        std::thread::scope(|scope| {
+            for writer in 0..2 {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut client = server.client().unwrap();
+                    for round in 0..ROUNDS {
+                        call(&mut client, &format!("MSET{}", pairs(&format!("{writer}-{round}_"))));
+                        if round % 5 == 4 {
+                            call(&mut client, &format!("DEL{}", names()));
+                            call(&mut client, &format!("MSETNX{}", pairs(&format!("x{writer}-{round}_"))));
+                        }
+                    }
+                });
+            }
+            for reader in 0..3 {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut client = server.client().unwrap();
+                    for round in 0..4 * ROUNDS {
+                        let key = |n: usize| format!("key{}", (n * 7919 + round * 31) % MANY);
+                        let keys = [key(reader), key(reader + 3), key(reader + 9)];
+                        let seen = look(&mut client, round + reader, &keys);
+                        assert!(seen.iter().all(|value| *value == seen[0]), "{reader} {round}: {seen:?}");
+                    }
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn a_client_that_is_killed_or_leaves_meanwhile_has_done_it_all_the_same() {
     let server = server(1);

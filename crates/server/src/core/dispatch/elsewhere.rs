@@ -228,10 +228,10 @@ impl<'s> Executor<'s> {
         if !self.is_to_be_lent(session, Some(steps), 1) {
             return None;
         }
-        if only_reads && !is_noted {
+        // Beside a request that runs in parts one that takes all gates would have to run the rest of it.
+        if only_reads && !is_noted && self.server.moving.in_parts().is_none() {
             return Some(Wide::Reads(run));
         }
-        // A look-up is to be noted beside the key, or for its client.
         self.runs_in_parts(session, row, args).then_some(Wide::InParts(run))
     }
 

@@ -36,14 +36,16 @@ impl<'s> Executor<'s> {
         row: &Row,
         (request, is_exec): (&Request<'s, '_>, bool),
     ) -> bool {
+        let is_wide = !is_exec && request.args.len() >= WIDE_WORDS;
+        if is_wide && matches!(self.wide(session, row, &request.args), Some(Wide::InParts(_))) {
+            // It waits when it is to begin: each time that it is tried again it would be parsed again.
+            return false;
+        }
         if self.waits_for_parts(session, row, (request, is_exec)) {
             return true;
         }
         if !is_exec {
-            // One that runs in parts waits when it is to begin.
-            let is_wide = request.args.len() >= WIDE_WORDS;
-            let runs_in_parts = || matches!(self.wide(session, row, &request.args), Some(Wide::InParts(_)));
-            return !(is_wide && runs_in_parts()) && self.has_moving(session.db, row, &request.args);
+            return self.has_moving(session.db, row, &request.args);
         }
         let queued = session.queue.iter().flat_map(|queue| queue.iter());
         let watched = session.watching.iter().flat_map(|all| &all.0);
