@@ -13,6 +13,7 @@
 //! request when it is back, by the time that it took in both places.
 use crate::core::mailbox::Message;
 use crate::core::parted::Parted;
+use crate::core::queue_elsewhere::QueueElsewhere;
 use crate::core::server::Server;
 use crate::core::session::Session;
 use crate::core::written_elsewhere::Writing;
@@ -35,6 +36,8 @@ pub(crate) struct Turn<'t> {
     pub(crate) writing: &'t mut Option<Box<Writing>>,
     /// Where what is to run in parts is left for the worker, which runs it.
     pub(crate) parts: &'t mut Option<Arc<Parted>>,
+    /// Where EXEC leaves what its queue has come to.
+    pub(crate) queue: &'t mut Option<Box<QueueElsewhere>>,
 }
 
 /// What is to be done on another thread.
@@ -121,6 +124,8 @@ pub(crate) struct Lent {
     pub(crate) writing: Option<Box<Writing>>,
     /// What runs in parts, and has not run to its end.
     pub(crate) parts: Option<Arc<Parted>>,
+    /// The queue of an EXEC that has run, and is yet to take its place.
+    pub(crate) queue: Option<Box<QueueElsewhere>>,
     /// None when it is done.
     task: Option<Task>,
 }
@@ -130,7 +135,18 @@ impl Lent {
     pub(crate) fn new(errand: Errand, session: Session, request: KeptRequest, reply: Reply) -> Lent {
         let Errand { task, is_mute } = errand;
         let (done, task) = (Ok(()), Some(task));
-        Lent { session, request, reply, is_mute, done, ticks: 0, writing: None, parts: None, task }
+        Lent {
+            session,
+            request,
+            reply,
+            is_mute,
+            done,
+            ticks: 0,
+            writing: None,
+            parts: None,
+            queue: None,
+            task,
+        }
     }
 
     /// It is to run again, from the beginning.
@@ -159,8 +175,8 @@ impl Lent {
         let Some(Task::Work(work)) = self.task.take() else { return };
         let start = meter.read();
         let (session, reply) = (&mut self.session, &mut self.reply);
-        let (writing, parts) = (&mut self.writing, &mut self.parts);
-        self.done = work(Turn { server, session, args: self.request.args(), reply, writing, parts });
+        let (writing, parts, queue) = (&mut self.writing, &mut self.parts, &mut self.queue);
+        self.done = work(Turn { server, session, args: self.request.args(), reply, writing, parts, queue });
         self.ticks += meter.read().since(start);
     }
 }

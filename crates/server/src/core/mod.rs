@@ -39,6 +39,7 @@ pub(crate) mod parted;
 pub(crate) mod permission;
 pub(crate) mod persistence;
 pub(crate) mod queue;
+pub(crate) mod queue_elsewhere;
 pub(crate) mod recorder;
 pub(crate) mod redact;
 pub(crate) mod refusal;

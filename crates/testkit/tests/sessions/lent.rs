@@ -93,12 +93,19 @@ pub(crate) fn hold(server: &InProcess, client: &mut RespClient, request: &str) {
     await_lent(server, request);
 }
 
-/// What EXEC answers, which runs everything where it is.
+/// What EXEC answers, which runs everything where it is, because of a request that is not about data.
 pub(crate) fn in_exec(client: &mut RespClient, request: &str) -> Value {
-    call(client, "MULTI");
-    assert_eq!(text(&call(client, request)), "QUEUED");
+    all_in_exec(client, &[request]).remove(0)
+}
+
+/// The same of several requests.
+pub(crate) fn all_in_exec(client: &mut RespClient, requests: &[&str]) -> Vec<Value> {
+    for queued in ["MULTI", "PING"].iter().chain(requests) {
+        let answered = text(&call(client, queued));
+        assert!(answered == "QUEUED" || answered == "OK", "{queued}: {answered}");
+    }
     match call(client, "EXEC") {
-        Value::Aggregate(_, mut replies) => replies.remove(0),
+        Value::Aggregate(_, mut replies) => replies.split_off(1),
         other => panic!("{other:?}"),
     }
 }

@@ -9,7 +9,7 @@ use testkit::resp_client::RespClient;
 use testkit::resp_value::Value;
 
 /// What everybody is told of until this moment.
-fn told(listener: &mut RespClient, other: &mut RespClient) -> Vec<String> {
+pub(crate) fn told(listener: &mut RespClient, other: &mut RespClient) -> Vec<String> {
     call(other, "PUBLISH end x");
     let mut all = Vec::new();
     loop {
@@ -22,7 +22,7 @@ fn told(listener: &mut RespClient, other: &mut RespClient) -> Vec<String> {
 }
 
 /// Each takes long.
-const REQUESTS: [&str; 42] = [
+pub(crate) const REQUESTS: [&str; 42] = [
     "SUNIONSTORE d set other",
     "SUNIONSTORE set set other",
     "SINTERSTORE d set set",
@@ -68,7 +68,7 @@ const REQUESTS: [&str; 42] = [
 ];
 
 /// The data of these requests.
-fn fill_more(client: &mut RespClient) {
+pub(crate) fn fill_more(client: &mut RespClient) {
     fill_all(client);
     fill(client, "SADD digits", (0..MANY).map(|n| n.to_string()));
     let entries = (0..MANY).flat_map(|n| [format!("e{}", n % 3)]);

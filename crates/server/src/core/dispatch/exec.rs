@@ -18,6 +18,7 @@ use crate::core::error;
 use crate::core::modes::Modes;
 use crate::core::permission;
 use crate::core::queue::{Queue, Queued};
+use crate::core::queue_elsewhere::{SharedQueue, long_of};
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, ReplyMode, Session, WatchedKey};
 use crate::core::waiters::Place;
@@ -33,6 +34,10 @@ use store::{Garbage, Key, View};
 #[derive(Default)]
 pub(super) struct Plan {
     steps: Vec<Step>,
+    /// Some request may take long because of the size of values.
+    may_be_long: bool,
+    /// What was shared instead of running the queue.
+    shared: Option<Box<SharedQueue>>,
     /// Of all requests in turn, which arguments are keys, and the hashes of these.
     keys: Vec<(u32, Hash)>,
 }
@@ -74,6 +79,17 @@ impl Handler {
 }
 
 impl Plan {
+    /// How each request runs, and where its keys are among those of all.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (Handler, std::ops::Range<usize>)> {
+        let starts = std::iter::once(0).chain(self.steps.iter().map(|step| step.keys_end));
+        self.steps.iter().zip(starts).map(|(step, start)| (step.handler, start..step.keys_end))
+    }
+
+    /// The keys of all requests in turn.
+    pub(super) fn keys(&self) -> &[(u32, Hash)] {
+        &self.keys
+    }
+
     /// Bytes of memory that it holds between two uses.
     pub(super) fn room_bytes(&self) -> usize {
         self.steps.capacity() * size_of::<Step>() + self.keys.capacity() * size_of::<(u32, Hash)>()
@@ -101,6 +117,11 @@ impl<'s> Executor<'s> {
             session.put_queue_back(queue);
             return Ok(());
         }
+        if let Some(shared) = self.plan.shared.take() {
+            cold_path();
+            self.lend_queue(session, queue, *shared);
+            return done;
+        }
         session.record.forget_queue(self.counters);
         session.unwatch(self.server);
         self.queue_room.keep(queue);
@@ -123,7 +144,7 @@ impl<'s> Executor<'s> {
         let mut plan = std::mem::take(&mut self.plan);
         let done = match self.plan(&mut plan, queue) {
             Locks::Keys => {
-                self.run_on_shards(session, (queue, is_late), &plan, reply);
+                plan.shared = self.run_on_shards(session, (queue, is_late), &plan, reply);
                 Ok(())
             }
             Locks::Everything => self.alone(|this| {
@@ -151,9 +172,11 @@ impl<'s> Executor<'s> {
     fn plan(&mut self, plan: &mut Plan, queue: &Queue) -> Locks {
         plan.steps.clear();
         plan.keys.clear();
+        plan.may_be_long = false;
         for queued in queue.iter() {
             let row = self.server.registry.row(queued.row);
             let Some(handler) = Handler::of(row, &queued.args) else { return Locks::Everything };
+            plan.may_be_long |= long_of(row, &queued.args).is_some();
             if matches!(handler, Handler::Data(_)) {
                 self.plan_keys(plan, row, &queued);
             }
@@ -173,14 +196,15 @@ impl<'s> Executor<'s> {
         plan.keys.extend(keys);
     }
 
-    /// The keys of a queue that has come in earlier turns are no longer in the cache.
+    /// The keys of a queue that has come in earlier turns are no longer in the cache. One that is to run
+    /// elsewhere does not run: what it runs on is returned.
     fn run_on_shards(
         &mut self,
         session: &mut Session,
         (queue, is_late): (&Queue, bool),
         plan: &Plan,
         reply: &mut Reply,
-    ) {
+    ) -> Option<Box<SharedQueue>> {
         // The view keeps these settings while requests may look at newer ones.
         let config = Arc::clone(&self.config);
         let hashes = || plan.keys.iter().map(|(_, hash)| *hash);
@@ -192,7 +216,15 @@ impl<'s> Executor<'s> {
         }
         let is_overdue = |watched: &WatchedKey| view.has_overdue(watched.db, &watched.key, watched.hash);
         if session.has_stale_watch(self.server, is_overdue) {
-            return answer_null(session, reply);
+            answer_null(session, reply);
+            return None;
+        }
+        if plan.may_be_long
+            && let Some(shared) = self.share_queue(session, (queue, plan), &mut view)
+        {
+            cold_path();
+            self.let_go(view);
+            return Some(Box::new(shared));
         }
         begin(session, queue, reply);
         self.recorder.open();
@@ -222,6 +254,7 @@ impl<'s> Executor<'s> {
         }
         self.recorder.close(&self.server.journal);
         self.let_go_of_queue(view, left);
+        None
     }
 
     /// Unlocks the shards, after serving those who wait for a key that the queue has changed.

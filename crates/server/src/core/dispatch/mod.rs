@@ -21,6 +21,7 @@ mod alone;
 mod elsewhere;
 mod enter;
 mod exec;
+mod exec_elsewhere;
 mod memory;
 mod moving;
 mod parts;
@@ -671,8 +672,7 @@ impl<'s> Executor<'s> {
         self.run_otherwise(session, row, request, reply)
     }
 
-    /// Calls the handler of any command but one of a single key. SHUTDOWN, which runs alone, does not wait
-    /// for a script that runs for long.
+    /// Calls the handler of any command but one of a single key. SHUTDOWN does not wait for a long script.
     #[inline(never)]
     fn run_otherwise(
         &mut self,

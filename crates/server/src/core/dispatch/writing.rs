@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use store::{Before, Garbage, Made};
 
 /// So often a request runs elsewhere in vain.
-const TRIES_MAX: u32 = 4;
+pub(super) const TRIES_MAX: u32 = 4;
 
 impl Executor<'_> {
     /// A request that is to write elsewhere, whose keys are shared.
@@ -55,7 +55,7 @@ impl Executor<'_> {
         })
     }
 
-    fn wanted_effects(&self) -> Option<(Effects, Words)> {
+    pub(super) fn wanted_effects(&self) -> Option<(Effects, Words)> {
         self.recorder.is_on().then(|| (Effects::default(), self.server.journal.words()))
     }
 
@@ -63,6 +63,9 @@ impl Executor<'_> {
     pub(crate) fn commit(&mut self, lent: &mut Lent) -> Committed {
         if let Some(parted) = lent.parts.take() {
             return self.go_on(lent, parted);
+        }
+        if let Some(queue) = lent.queue.take() {
+            return self.commit_queue(lent, queue);
         }
         let Some(writing) = lent.writing.take() else { return Committed::Done };
         self.begin();

@@ -1,0 +1,293 @@
+//! EXEC of requests of which some take long. All of the queue runs on another thread, on values with one more
+//! owner each, as one request that writes does (`writing`), and takes its place as one step.
+//!
+//! The keys that the client watches may have changed until then: EXEC answers null where they have, and
+//! nothing of it is seen. A queue runs where it is if a request of it needs more than its keys, if its client
+//! tracks keys or is restricted by rules, or if somebody is shown every request (MONITOR).
+use super::elsewhere::Reading;
+use super::exec::{Handler, Plan};
+use super::writing::TRIES_MAX;
+use super::{Executor, QueueAttempt};
+use crate::core::lent::{Lent, Turn, Work};
+use crate::core::modes::Modes;
+use crate::core::queue::Queue;
+use crate::core::queue_elsewhere::{Outcome, QueueElsewhere, SharedQueue, Step, long_of};
+use crate::core::session::{Session, WatchedKey};
+use crate::core::written_elsewhere::{Committed, Hold};
+use base::hash::Hash;
+use command::{Call, Done, Flags, LONG_STEPS};
+use net::Meter;
+use resp::{Args, Reply};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Before, Garbage, Key, Made, View};
+
+impl<'s> Executor<'s> {
+    /// The values of a queue's keys, whose shards the view holds, if it takes long and may run elsewhere.
+    pub(super) fn share_queue<'k>(
+        &self,
+        session: &Session,
+        (queue, plan): (&'k Queue, &Plan),
+        view: &mut View<'k>,
+    ) -> Option<SharedQueue> {
+        let is_noted = !self.is_plain || session.modes.has(Modes::RESTRICTED);
+        let stays = self.keeps_sessions || self.is_alone || self.attempt.is_some() || self.runs_scripts;
+        let is_shown = self.server.monitors.is_any() || !session.reply_mode.answers();
+        if stays || is_noted || is_shown || self.queue_attempt != QueueAttempt::None {
+            return None;
+        }
+        if self.steps_of_queue(session.db, (queue, plan), view)? < LONG_STEPS {
+            return None;
+        }
+        view.begin_anew();
+        let keys = keys_of_queue(session.db, (queue, plan), view);
+        let (before, aside) = view.take_along(&keys);
+        Some(SharedQueue { before, aside, names: keys.iter().map(|key| key.bytes().to_vec()).collect() })
+    }
+
+    /// How many steps all requests take, as far as is known before the first has run; None if one needs more
+    /// than its keys.
+    fn steps_of_queue<'k>(
+        &self,
+        db: u16,
+        (queue, plan): (&'k Queue, &Plan),
+        view: &mut View<'k>,
+    ) -> Option<u64> {
+        let (mut steps, mut reply) = (0_u64, Reply::new(resp::Protocol::Resp2));
+        for (queued, (handler, keys)) in queue.iter().zip(plan.steps()) {
+            let Handler::Data(_) = handler else { return None };
+            if let Some(long) = long_of(self.server.registry.row(queued.row), &queued.args) {
+                let key = |(at, hash): &(u32, Hash)| view.key(db, queued.args.at(*at as usize), *hash);
+                let keys: Vec<Key<'k>> = plan.keys()[keys].iter().map(key).collect();
+                view.begin_anew();
+                let work = (long.work)(&mut Call::new(view, queued.args, &keys, &mut reply));
+                steps = steps.saturating_add(work.unwrap_or(0));
+            }
+        }
+        Some(steps)
+    }
+
+    /// Has the worker lend the session for this queue.
+    pub(super) fn lend_queue(&mut self, session: &mut Session, queue: Box<Queue>, shared: SharedQueue) {
+        let SharedQueue { before, aside, names } = shared;
+        let step = |queued: crate::core::queue::Queued<'_>, handler: Handler, keys| {
+            let row = self.server.registry.row(queued.row);
+            let Handler::Data(run) = handler else { unreachable!("such a queue is not shared") };
+            Step { run, only_reads: row.flags.has(Flags::READONLY), keys }
+        };
+        let steps = queue.iter().zip(self.plan.steps());
+        let steps = steps.map(|(queued, (handler, keys))| step(queued, handler, keys)).collect();
+        let elsewhere = Box::new(QueueElsewhere {
+            steps,
+            keys: self.plan.keys().to_vec(),
+            before,
+            made: Made::default(),
+            effects: self.wanted_effects(),
+            outcomes: Vec::new(),
+            tries: 0,
+            hold: Hold::new(self.server.shared(), session.db, names.clone()),
+            names,
+            queue,
+        });
+        // What is told of its look-ups comes with the rest of what it has done.
+        let reading = self.reading(aside, self.server.registry.row(0));
+        self.lend(session, elsewhere.work(reading, self.meter));
+    }
+
+    /// A queue has run elsewhere: what it has done takes its place, or it is to run again.
+    pub(super) fn commit_queue(&mut self, lent: &mut Lent, elsewhere: Box<QueueElsewhere>) -> Committed {
+        self.begin();
+        let committed = match self.may_commit() {
+            true => self.commit_queue_now(lent, elsewhere),
+            false => {
+                lent.queue = Some(elsewhere);
+                Committed::Later
+            }
+        };
+        self.end();
+        committed
+    }
+
+    fn commit_queue_now(&mut self, lent: &mut Lent, mut elsewhere: Box<QueueElsewhere>) -> Committed {
+        self.attend(&lent.session);
+        let (start, records, db) = (self.meter.read(), self.end_of_records(), lent.session.db);
+        let (config, keyspace) = (Arc::clone(&self.config), &self.server.keyspace);
+        let hashes: Vec<Hash> = elsewhere.names.iter().map(|name| keyspace.hash(name)).collect();
+        let watched = lent.session.watching.iter().flat_map(|all| &all.0).map(|watched| watched.hash);
+        let locked = hashes.iter().copied().chain(watched);
+        let mut view = keyspace.lock_shards_of(self.now.wall, &config.store, locked);
+        let QueueElsewhere { names, before, made, effects, tries, .. } = &mut *elsewhere;
+        let all = names.iter().zip(&hashes);
+        let keys: Vec<Key<'_>> = all.map(|(name, hash)| view.key(db, name, *hash)).collect();
+        let is_overdue = |watched: &WatchedKey| view.has_overdue(watched.db, &watched.key, watched.hash);
+        let is_stale = lent.session.has_stale_watch(self.server, is_overdue);
+        let is_unheard = self.recorder.is_on() && effects.is_none();
+        if is_stale {
+            lent.reply.cut(0);
+            lent.reply.null_array();
+            self.let_go(view);
+        } else if is_unheard || !view.is_still(&keys, before) {
+            *tries += 1;
+            if *tries <= TRIES_MAX {
+                let (now_before, aside) = view.take_along(&keys);
+                self.let_go(view);
+                let outdated = (std::mem::replace(before, now_before), std::mem::take(made));
+                *effects = self.wanted_effects();
+                let reading = self.reading(aside, self.server.registry.row(0));
+                lent.begin_anew(elsewhere.work_anew(reading, self.meter, outdated));
+                return Committed::Anew;
+            }
+            self.let_go(view);
+            return self.run_queue_here(lent, *elsewhere);
+        } else {
+            let recording = self.recorder.begin(&self.server.journal, db, &view);
+            view.accept(&keys, std::mem::take(made));
+            if let (Some(recording), Some((effects, _))) = (recording, effects.take()) {
+                self.recorder.end_made(recording, &self.server.journal, &mut view, effects);
+            }
+            self.let_go(view);
+            self.count_queue(&lent.session, &elsewhere);
+        }
+        self.note_queue_records(lent, records);
+        lent.ticks += self.meter.read().since(start);
+        self.end_queue(&mut lent.session, *elsewhere);
+        Committed::Done
+    }
+
+    /// It has run elsewhere in vain so often that it runs here.
+    fn run_queue_here(&mut self, lent: &mut Lent, elsewhere: QueueElsewhere) -> Committed {
+        let records = self.end_of_records();
+        lent.session.put_queue_back(elsewhere.queue);
+        self.free_made(elsewhere.before, elsewhere.made);
+        lent.reply.cut(0);
+        let keeps = std::mem::replace(&mut self.keeps_sessions, true);
+        let start = self.meter.read();
+        lent.done = self.exec(&mut lent.session, &mut lent.reply);
+        lent.ticks += self.meter.read().since(start);
+        self.keeps_sessions = keeps;
+        self.note_queue_records(lent, records);
+        Committed::Done
+    }
+
+    fn note_queue_records(&self, lent: &mut Lent, before: u64) {
+        if self.end_of_records() != before {
+            lent.session.records_end = self.end_of_records();
+        }
+    }
+
+    /// Counts the requests of a queue that has run.
+    fn count_queue(&self, session: &Session, elsewhere: &QueueElsewhere) {
+        for (queued, outcome) in elsewhere.queue.iter().zip(&elsewhere.outcomes) {
+            let row = self.server.registry.row(queued.row);
+            let counters = &self.counters.commands[row.number];
+            if let Some(error) = &outcome.error {
+                counters.failed.add(1);
+                self.counters.count_error(error.text());
+            }
+            counters.count(outcome.ticks, self.tracked);
+            self.report(session, row, (outcome.ticks, queued.args, outcome.reply_bytes));
+        }
+    }
+
+    /// EXEC has ended, and what it had queued with it.
+    fn end_queue(&mut self, session: &mut Session, elsewhere: QueueElsewhere) {
+        session.record.forget_queue(self.counters);
+        session.unwatch(self.server);
+        let QueueElsewhere { queue, before, made, .. } = elsewhere;
+        self.queue_room.keep(queue);
+        self.free_made(before, made);
+    }
+
+    fn free_made(&self, before: Before, made: Made) {
+        let mut garbage: Vec<Garbage> = before.into_garbage().chain(made.into_garbage()).collect();
+        if !garbage.is_empty() {
+            self.server.background.free(&mut garbage);
+        }
+    }
+}
+
+/// All keys of a queue, each once.
+fn keys_of_queue<'k>(db: u16, (queue, plan): (&'k Queue, &Plan), view: &View<'k>) -> Vec<Key<'k>> {
+    let mut all = BTreeMap::new();
+    for (queued, (_, keys)) in queue.iter().zip(plan.steps()) {
+        for (at, hash) in &plan.keys()[keys] {
+            let name = queued.args.at(*at as usize);
+            all.entry(name).or_insert_with(|| view.key(db, name, *hash));
+        }
+    }
+    all.into_values().collect()
+}
+
+impl QueueElsewhere {
+    /// What the thread does.
+    fn work(self: Box<Self>, reading: Reading, meter: Meter) -> Work {
+        Box::new(move |turn| self.run(reading, meter, turn))
+    }
+
+    /// The same, after it has made something in vain, which the thread frees.
+    fn work_anew(self: Box<Self>, reading: Reading, meter: Meter, outdated: (Before, Made)) -> Work {
+        Box::new(move |turn| {
+            drop(outdated);
+            self.run(reading, meter, turn)
+        })
+    }
+
+    fn run(mut self: Box<Self>, reading: Reading, meter: Meter, turn: Turn<'_>) -> Done {
+        let Reading { aside, config, now, .. } = reading;
+        let db = turn.session.db;
+        let QueueElsewhere { queue, steps, keys, names, before, made, effects, outcomes, .. } = &mut *self;
+        let hashes: Vec<Hash> = names.iter().map(|name| aside.hash(name)).collect();
+        let mut view = aside.lock_shards_of(now, &config.store, hashes.iter().copied());
+        turn.reply.array(queue.len());
+        outcomes.clear();
+        for (step, queued) in steps.iter().zip(queue.iter()) {
+            let key = |(at, hash): &(u32, Hash)| view.key(db, queued.args.at(*at as usize), *hash);
+            let keys: Vec<Key<'_>> = keys[step.keys.clone()].iter().map(key).collect();
+            let outcome =
+                run_step(step, &mut view, (queued.args, &keys, &mut *turn.reply), effects, (db, meter));
+            outcomes.push(outcome);
+        }
+        let all = names.iter().zip(&hashes);
+        let all: Vec<Key<'_>> = all.map(|(name, hash)| view.key(db, name, *hash)).collect();
+        *made = view.made(&all, before);
+        drop(view);
+        *turn.queue = Some(self);
+        Ok(())
+    }
+}
+
+/// Runs one request of a queue beside.
+fn run_step<'k>(
+    step: &Step,
+    view: &mut View<'k>,
+    (args, keys, reply): (Args<'k>, &[Key<'k>], &mut Reply),
+    effects: &mut Option<(command::Effects, command::Words)>,
+    (db, meter): (u16, Meter),
+) -> Outcome {
+    let (start, began, changes) = (reply.out.len(), meter.read(), view.changes());
+    view.begin_anew();
+    if step.only_reads {
+        view.count_lookups();
+    }
+    let telling = effects.as_mut().map(|(effects, words)| {
+        effects.begin(db, *words);
+        effects
+    });
+    let mut call = Call::new(view, args, keys, reply).telling(telling);
+    let done = (step.run)(&mut call);
+    if done.is_ok() {
+        call.give_up_waiting();
+    }
+    drop(call);
+    if view.changes() != changes
+        && let Some((effects, _)) = effects
+    {
+        effects.end(args.iter_from(0));
+    }
+    if let Err(error) = &done {
+        reply.error(error.text());
+    }
+    reply.finish();
+    let ticks = meter.read().since(began);
+    Outcome { ticks, reply_bytes: reply.out.len() - start, error: done.err() }
+}

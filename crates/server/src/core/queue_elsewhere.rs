@@ -1,0 +1,61 @@
+//! What is known of a transaction that runs on another thread, until it has taken effect. What happens with
+//! it is in `dispatch::exec_elsewhere`.
+use crate::core::queue::Queue;
+use crate::core::registry::{Row, Run};
+use crate::core::written_elsewhere::Hold;
+use base::hash::Hash;
+use command::{Call, DataRun, Done, Effects, Error, Long, Words};
+use resp::Args;
+use std::ops::Range;
+use store::{Before, Keyspace, Made};
+
+/// The queue of an EXEC.
+pub(crate) struct QueueElsewhere {
+    pub(in crate::core) queue: Box<Queue>,
+    /// How each request runs.
+    pub(in crate::core) steps: Vec<Step>,
+    /// The keys of all requests in turn, each by its place among its request's words.
+    pub(in crate::core) keys: Vec<(u32, Hash)>,
+    /// All keys, each once.
+    pub(in crate::core) names: Vec<Vec<u8>>,
+    pub(in crate::core) before: Before,
+    pub(in crate::core) made: Made,
+    /// What it tells the journal, and in which words; None where nobody read it when it began.
+    pub(in crate::core) effects: Option<(Effects, Words)>,
+    /// What the requests have come to.
+    pub(in crate::core) outcomes: Vec<Outcome>,
+    pub(in crate::core) tries: u32,
+    #[expect(dead_code, reason = "its end lets the keys go")]
+    pub(in crate::core) hold: Hold,
+}
+
+/// The values of the keys of a queue that is to run elsewhere.
+pub(crate) struct SharedQueue {
+    pub(in crate::core) before: Before,
+    pub(in crate::core) aside: Keyspace,
+    pub(in crate::core) names: Vec<Vec<u8>>,
+}
+
+/// One request.
+pub(crate) struct Step {
+    pub(in crate::core) run: fn(&mut Call<'_, '_>) -> Done,
+    pub(in crate::core) only_reads: bool,
+    /// Where its keys are among those of all requests.
+    pub(in crate::core) keys: Range<usize>,
+}
+
+/// What one request has come to.
+pub(crate) struct Outcome {
+    pub(in crate::core) ticks: u64,
+    pub(in crate::core) reply_bytes: usize,
+    pub(in crate::core) error: Option<Error>,
+}
+
+/// What tells how long a request takes, of a command that may take long.
+pub(in crate::core) fn long_of<'r>(row: &'r Row, args: &Args<'_>) -> Option<&'r Long> {
+    match &row.run {
+        Run::Data(DataRun::Long(long) | DataRun::Blocking(long)) if !long.is_surely_quick(args) => Some(long),
+        Run::Data(DataRun::KeysOrAll(ways)) => Some(&ways.keys),
+        _ => None,
+    }
+}

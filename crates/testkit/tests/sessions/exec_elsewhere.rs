@@ -1,0 +1,215 @@
+//! EXEC of requests that take long, which runs on another thread as one step, with one worker.
+use crate::lent::{
+    MANY, all_in_exec, await_lent, call, figure, fill_all, fill_stream, server, text, wait_until, words,
+};
+use crate::lent_writes::{REQUESTS, fill_more, told};
+use testkit::in_process::InProcess;
+use testkit::resp_client::RespClient;
+use testkit::resp_value::Value;
+
+/// Queues these requests, and has EXEC wait for its thread.
+fn hold_exec(server: &InProcess, client: &mut RespClient, requests: &[&str]) {
+    call(client, "MULTI");
+    for request in requests {
+        assert_eq!(text(&call(client, request)), "QUEUED");
+    }
+    server.server.hold_lent(true);
+    client.send(&["EXEC"]).unwrap();
+    await_lent(server, "EXEC");
+}
+
+fn replies(value: Value) -> Vec<Value> {
+    match value {
+        Value::Aggregate(_, replies) => replies,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn digest(client: &mut RespClient) -> String {
+    text(&call(client, "DEBUG DIGEST"))
+}
+
+#[test]
+fn what_exec_does_elsewhere_is_what_it_would_do_at_once() {
+    let server = server();
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    let mut listener = server.client().unwrap();
+    call(&mut other, "CONFIG SET notify-keyspace-events KEAn");
+    call(&mut listener, "PSUBSCRIBE *");
+    let reads = ["SUNION set other", "XREAD STREAMS stream none stream 0 0 7", "ZINTERCARD 2 zset ather"];
+    for request in REQUESTS.into_iter().chain(reads) {
+        let queue = ["SET extra 1", "INCR extra", request, "TYPE d", "LPUSH set x", "EXISTS d nothing extra"];
+        let counted = |other: &mut RespClient| {
+            ["rdb_changes_since_last_save", "keyspace_hits", "keyspace_misses", "total_error_replies"]
+                .map(|name| figure(other, name).parse::<i64>().unwrap())
+        };
+        let begin = |other: &mut RespClient, listener: &mut RespClient| {
+            call(other, "FLUSHALL");
+            fill_more(other);
+            if request.starts_with('X') {
+                fill_stream(other);
+            }
+            call(other, "SET d before");
+            call(other, "CONFIG RESETSTAT");
+            told(listener, other);
+            (digest(other), counted(other))
+        };
+        let (before, start) = begin(&mut other, &mut listener);
+        let expected = all_in_exec(&mut one, &queue);
+        let counts = counted(&mut other).iter().zip(start).map(|(now, then)| now - then).collect::<Vec<_>>();
+        let (events, after) = (told(&mut listener, &mut other), digest(&mut other));
+        let (again, start) = begin(&mut other, &mut listener);
+        assert_eq!(again, before);
+        hold_exec(&server, &mut one, &queue);
+        assert_eq!(digest(&mut other), before, "nothing of {request} is seen yet");
+        server.server.hold_lent(false);
+        assert!(replies(one.receive().unwrap()) == expected, "{request}");
+        let now = counted(&mut other).iter().zip(start).map(|(now, then)| now - then).collect::<Vec<_>>();
+        assert_eq!(now, counts, "{request}");
+        assert_eq!(told(&mut listener, &mut other), events, "{request}");
+        assert_eq!(digest(&mut other), after, "{request}");
+        assert_eq!(figure(&mut other, "lent_requests"), "1");
+        let stats = [figure(&mut other, "cmdstat_incr"), figure(&mut other, "cmdstat_lpush")];
+        assert!(stats[0].starts_with("calls=1,") && stats[1].ends_with("failed_calls=1"), "{stats:?}");
+        let stats = figure(&mut other, "cmdstat_exec");
+        assert!(stats.starts_with("calls=1,") && stats.ends_with("failed_calls=0"), "{stats}");
+    }
+}
+
+#[test]
+fn others_go_on_meanwhile_and_who_would_change_a_key_waits() {
+    let server = server();
+    let (mut one, mut other, mut third) =
+        (server.client().unwrap(), server.client().unwrap(), server.client().unwrap());
+    fill_all(&mut other);
+    hold_exec(&server, &mut one, &["SUNIONSTORE d set other", "SET extra 1"]);
+    third.send(&words("INCR extra")).unwrap();
+    assert_eq!(text(&call(&mut other, "EXISTS d extra")), "0");
+    call(&mut other, "SET elsewhere 1");
+    server.server.hold_lent(false);
+    assert_eq!(replies(one.receive().unwrap()).len(), 2);
+    assert_eq!(text(&third.receive().unwrap()), "2");
+    assert_eq!(text(&call(&mut other, "SCARD d")), (2 * MANY).to_string());
+}
+
+#[test]
+fn a_watched_key_that_changes_meanwhile_makes_it_do_nothing() {
+    let server = server();
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    for (change, is_null) in [("SET watched 2", true), ("SET elsewhere 1", false), ("FLUSHALL", true)] {
+        call(&mut other, "FLUSHALL");
+        fill_all(&mut other);
+        call(&mut other, "SET watched 1");
+        call(&mut one, "WATCH watched");
+        hold_exec(&server, &mut one, &["SUNIONSTORE d set other", "SET extra 1"]);
+        call(&mut other, change);
+        server.server.hold_lent(false);
+        assert_eq!(!matches!(one.receive().unwrap(), Value::Aggregate(..)), is_null, "{change}");
+        assert_eq!(text(&call(&mut other, "EXISTS d extra")), if is_null { "0" } else { "2" });
+        assert_eq!(figure(&mut other, "watching_clients"), "0");
+    }
+}
+
+#[test]
+fn it_runs_again_where_a_key_has_changed_and_in_the_end_where_its_keys_are() {
+    let server = server();
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    fill_all(&mut other);
+    let change = |other: &mut RespClient, n: usize| {
+        call(other, &format!("EVAL return(redis.call('SADD','set','new{n}')) 0"));
+    };
+    hold_exec(&server, &mut one, &["SUNIONSTORE d set other", "SCARD set"]);
+    change(&mut other, 0);
+    server.server.hold_lent(false);
+    let answered = replies(one.receive().unwrap());
+    assert_eq!(
+        answered.iter().map(text).collect::<Vec<_>>(),
+        [(2 * MANY + 1).to_string(), (MANY + 1).to_string()]
+    );
+    hold_exec(&server, &mut one, &["SUNIONSTORE d set other", "SCARD set"]);
+    let mut count = MANY + 1;
+    for n in 1..8 {
+        change(&mut other, n);
+        count += 1;
+        server.server.hold_lent(false);
+        while server.server.waiting_lent() > 0 {
+            std::thread::yield_now();
+        }
+        server.server.hold_lent(true);
+        call(&mut other, "PING");
+        // It is back in the queue, unless it was too quick for this test or has run for the last time.
+        for _ in 0..2000 {
+            if server.server.waiting_lent() > 0 {
+                break;
+            }
+            call(&mut other, "PING");
+        }
+        if server.server.waiting_lent() == 0 {
+            break;
+        }
+    }
+    server.server.hold_lent(false);
+    let answered = replies(one.receive().unwrap());
+    assert_eq!(text(&answered[1]), count.to_string());
+    assert_eq!(text(&call(&mut other, "SCARD d")), (count + MANY).to_string());
+    assert_eq!(figure(&mut other, "watching_clients"), "0");
+}
+
+#[test]
+fn a_client_that_is_killed_or_leaves_meanwhile_has_done_it_all_the_same() {
+    let server = server();
+    let mut other = server.client().unwrap();
+    for is_killed in [true, false] {
+        call(&mut other, "FLUSHALL");
+        fill_all(&mut other);
+        let mut one = server.client().unwrap();
+        let id = text(&call(&mut one, "CLIENT ID"));
+        call(&mut one, "WATCH watched");
+        hold_exec(&server, &mut one, &["SUNIONSTORE d set other", "SET extra 1"]);
+        match is_killed {
+            true => drop(call(&mut other, &format!("CLIENT KILL ID {id}"))),
+            false => drop(one),
+        }
+        server.server.hold_lent(false);
+        wait_until(&mut other, |other| text(&call(other, "EXISTS d extra")) == "2");
+        wait_until(&mut other, |other| figure(other, "connected_clients") == "1");
+        assert_eq!(figure(&mut other, "watching_clients"), "0");
+    }
+}
+
+#[test]
+fn it_is_one_record_of_the_append_only_file() {
+    let server = server();
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    call(&mut other, "CONFIG SET appendonly yes");
+    wait_until(&mut other, |other| figure(other, "aof_rewrite_in_progress") == "0");
+    fill_more(&mut other);
+    let queue = ["SET extra 1", "SUNIONSTORE d set other", "EXPIRE extra 1000", "SPOP d 7", "LPOP list 1000"];
+    hold_exec(&server, &mut one, &queue);
+    call(&mut other, "SET elsewhere 1");
+    server.server.hold_lent(false);
+    assert_eq!(replies(one.receive().unwrap()).len(), queue.len());
+    let before = digest(&mut other);
+    assert_eq!(text(&call(&mut other, "DEBUG LOADAOF")), "OK");
+    assert_eq!(digest(&mut other), before);
+}
+
+#[test]
+fn a_client_that_waits_is_served_behind_it() {
+    let server = server();
+    let (mut one, mut other, mut waiter) =
+        (server.client().unwrap(), server.client().unwrap(), server.client().unwrap());
+    fill_all(&mut other);
+    waiter.send(&words("BLPOP pushed 0")).unwrap();
+    wait_until(&mut other, |other| figure(other, "blocked_clients") == "1");
+    hold_exec(
+        &server,
+        &mut one,
+        &["SINTERSTORE d set set", "RPUSH pushed a b", "LLEN pushed", "BLPOP none 0"],
+    );
+    server.server.hold_lent(false);
+    let answered = replies(one.receive().unwrap());
+    assert_eq!(text(&answered[2]), "2");
+    assert_eq!(text(&replies(waiter.receive().unwrap())[1]), "a");
+    assert_eq!(text(&call(&mut other, "LLEN pushed")), "1");
+}
