@@ -213,3 +213,32 @@ fn a_client_that_waits_is_served_behind_it() {
     assert_eq!(text(&replies(waiter.receive().unwrap())[1]), "a");
     assert_eq!(text(&call(&mut other, "LLEN pushed")), "1");
 }
+
+#[test]
+fn what_needs_more_than_its_keys_has_it_run_where_these_are() {
+    let server = server();
+    let mut one = server.client().unwrap();
+    fill_all(&mut one);
+    call(&mut one, "CONFIG SET maxmemory-policy allkeys-lfu");
+    call(&mut one, "CONFIG RESETSTAT");
+    for (request, expected) in [
+        ("COPY set away DB 1", "1"),
+        ("MOVE list 1", "1"),
+        ("OBJECT FREQ d", "5"),
+        ("PING", "PONG"),
+        ("MULTI", ""),
+    ] {
+        call(&mut one, "MULTI");
+        call(&mut one, "SINTERSTORE d set set");
+        if request != "MULTI" {
+            assert_eq!(text(&call(&mut one, request)), "QUEUED");
+        }
+        let answered = replies(call(&mut one, "EXEC"));
+        assert_eq!(text(&answered[0]), MANY.to_string(), "{request}");
+        assert_eq!(answered.get(1).map(text).unwrap_or_default(), expected, "{request}");
+    }
+    assert_eq!(figure(&mut one, "lent_requests"), "1", "the last alone");
+    call(&mut one, "SELECT 1");
+    assert_eq!(text(&call(&mut one, "SCARD away")), MANY.to_string());
+    assert_eq!(text(&call(&mut one, "LLEN list")), MANY.to_string());
+}

@@ -34,7 +34,7 @@ use store::{Before, Key, Keyspace, Listener, Told, View};
 /// Keys are shared one by one, so a request of many small ones runs where it is, unless it only reads them.
 const STEPS_A_KEY: u64 = 4;
 /// In the restless mode of tests one in so many of these requests runs elsewhere, however little it reads.
-const RESTLESS_ONE_IN: usize = 3;
+pub(super) const RESTLESS_ONE_IN: usize = 3;
 
 /// Where a turn has no more bytes nobody looks whether a request of it is wide: what one receive brings of
 /// many small requests is not to pay for that.

@@ -4,7 +4,7 @@
 //! The keys that the client watches may have changed until then: EXEC answers null where they have, and
 //! nothing of it is seen. A queue runs where it is if a request of it needs more than its keys, if its client
 //! tracks keys or is restricted by rules, or if somebody is shown every request (MONITOR).
-use super::elsewhere::Reading;
+use super::elsewhere::{RESTLESS_ONE_IN, Reading};
 use super::exec::{Handler, Plan};
 use super::writing::TRIES_MAX;
 use super::{Executor, QueueAttempt};
@@ -12,6 +12,7 @@ use crate::core::lent::{Lent, Turn, Work};
 use crate::core::modes::Modes;
 use crate::core::queue::Queue;
 use crate::core::queue_elsewhere::{Outcome, QueueElsewhere, SharedQueue, Step, long_of};
+use crate::core::registry::Row;
 use crate::core::session::{Session, WatchedKey};
 use crate::core::written_elsewhere::{Committed, Hold};
 use base::hash::Hash;
@@ -36,7 +37,8 @@ impl<'s> Executor<'s> {
         if stays || is_noted || is_shown || self.queue_attempt != QueueAttempt::None {
             return None;
         }
-        if self.steps_of_queue(session.db, (queue, plan), view)? < LONG_STEPS {
+        let steps = self.steps_of_queue(session.db, (queue, plan), view)?;
+        if steps < LONG_STEPS && self.server.restless.draw(RESTLESS_ONE_IN) != Some(0) {
             return None;
         }
         view.begin_anew();
@@ -56,7 +58,11 @@ impl<'s> Executor<'s> {
         let (mut steps, mut reply) = (0_u64, Reply::new(resp::Protocol::Resp2));
         for (queued, (handler, keys)) in queue.iter().zip(plan.steps()) {
             let Handler::Data(_) = handler else { return None };
-            if let Some(long) = long_of(self.server.registry.row(queued.row), &queued.args) {
+            let row = self.server.registry.row(queued.row);
+            if asks_for_more(row) {
+                return None;
+            }
+            if let Some(long) = long_of(row, &queued.args) {
                 let key = |(at, hash): &(u32, Hash)| view.key(db, queued.args.at(*at as usize), *hash);
                 let keys: Vec<Key<'k>> = plan.keys()[keys].iter().map(key).collect();
                 view.begin_anew();
@@ -204,6 +210,11 @@ impl<'s> Executor<'s> {
             self.server.background.free(&mut garbage);
         }
     }
+}
+
+/// Whether a command needs what is only known where its keys are: another database, or how a key was used.
+fn asks_for_more(row: &Row) -> bool {
+    row.flags.has(Flags::OTHER_DATABASES) || row.full_name.starts_with("object|")
 }
 
 /// All keys of a queue, each once.
