@@ -69,7 +69,7 @@ pub(super) const OBJECT_ENCODING: Command = Command {
 pub(super) const OBJECT_FREQ: Command = Command {
     name: "FREQ",
     arity: Arity::Exactly(3),
-    flags: Flags::READONLY,
+    flags: Flags::READONLY.or(Flags::TELLS_USE),
     keys: &[KeySpec::one(2, Access::RO)],
     doc: Doc {
         since: "4.0.0",
@@ -86,7 +86,7 @@ pub(super) const OBJECT_FREQ: Command = Command {
 pub(super) const OBJECT_IDLETIME: Command = Command {
     name: "IDLETIME",
     arity: Arity::Exactly(3),
-    flags: Flags::READONLY,
+    flags: Flags::READONLY.or(Flags::TELLS_USE),
     keys: &[KeySpec::one(2, Access::RO)],
     doc: Doc {
         since: "2.2.3",

@@ -214,7 +214,7 @@ impl<'s> Executor<'s> {
 
 /// Whether a command needs what is only known where its keys are: another database, or how a key was used.
 fn asks_for_more(row: &Row) -> bool {
-    row.flags.has(Flags::OTHER_DATABASES) || row.full_name.starts_with("object|")
+    row.flags.has_any(Flags::OTHER_DATABASES.or(Flags::TELLS_USE))
 }
 
 /// All keys of a queue, each once.
