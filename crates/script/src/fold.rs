@@ -10,14 +10,15 @@
 //! ```
 //! Nothing moves, so lines and jumps stay right. The jump does nothing; it comes first, because an error that
 //! names a function takes the name from the instruction that has fetched it, and variables have the names of
-//! the fields.
+//! the fields. It would say "upvalue" where it has said "field", but of what is called rightly there is no
+//! error: where a function is used as what it is not, it is fetched as before.
 //!
 //! The outermost function is folded, and of those within it the ones that are lifted out (`lift.rs`): others
 //! would have to catch the variables first.
 use crate::dump::{
-    Constant, EQUAL, Function, GET_GLOBAL, GET_TABLE, GET_UPVALUE, JUMP, LOAD_BOOLEAN, LOOP, LOOP_OVER,
-    NOTHING, PREPARE_LOOP, Reader, SET_LIST, TEST_SET, code_of, operand_a, operand_b, operand_bx, operand_c,
-    target, with_a_b,
+    ADD, CONCATENATE, Constant, EQUAL, Function, GET_GLOBAL, GET_TABLE, GET_UPVALUE, JUMP, LENGTH,
+    LOAD_BOOLEAN, LOOP, LOOP_OVER, METHOD, MINUS, NOTHING, POWER, PREPARE_LOOP, Reader, SET_LIST, SET_TABLE,
+    TEST_SET, code_of, operand_a, operand_b, operand_bx, operand_c, target, with_a_b,
 };
 use crate::lift;
 
@@ -108,7 +109,9 @@ pub(crate) fn fold_names<'d>(
     let reached = places_reached(&function.code);
     for at in (1..function.code.len()).filter(|at| !reached[*at]) {
         let pair = [function.code[at - 1], function.code[at]];
-        if let Some(variable) = named(pair, &function.constants).and_then(&mut variable_of) {
+        let rest = &function.code[at + 1..];
+        let name = named(pair, &function.constants).filter(|_| !may_be_named(operand_a(pair[1]), rest));
+        if let Some(variable) = name.and_then(&mut variable_of) {
             function.code[at - 1] = NOTHING;
             function.code[at] = with_a_b(GET_UPVALUE, operand_a(pair[1]), variable);
         }
@@ -128,6 +131,31 @@ fn named<'d>([global, field]: [u32; 2], constants: &[Constant<'d>]) -> Option<Na
         _ => None,
     }
 }
+
+/// Whether an error may name what has been fetched into this register, by what comes next: where it is
+/// indexed, counted with or joined to a string, for none of which a function is. The name would be another.
+pub(crate) fn may_be_named(register: u32, rest: &[u32]) -> bool {
+    let register = register as usize;
+    for instruction in rest.iter().copied().take(SEEN_MAX) {
+        let (a, b, c) = (operand_a(instruction) as usize, operand_b(instruction), operand_c(instruction));
+        let is_named = match code_of(instruction) {
+            GET_TABLE | METHOD => b == register,
+            SET_TABLE => a == register,
+            ADD..=POWER => b == register || c == register,
+            MINUS | LENGTH => b == register,
+            CONCATENATE => (b..=c).contains(&register),
+            _ => false,
+        };
+        if is_named || lift::written(instruction).iter().any(|range| range.contains(&register)) {
+            return is_named;
+        }
+    }
+    false
+}
+
+/// So many instructions behind one are looked at for a use of what it has fetched. What is used later is in a
+/// variable, and errors name that.
+const SEEN_MAX: usize = 200;
 
 /// Which places are reached by other ways than from the instruction before; also those of numbers that stand
 /// among instructions, and what follows them.

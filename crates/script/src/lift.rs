@@ -14,14 +14,15 @@
 //! Nobody can tell, if what a function catches is *constant*: a field of a library, a literal, or a function
 //! that is lifted itself, in a register that nothing else is ever put into, neither by the script nor by a
 //! function that has caught it; it is there before the function is made, whichever way the script takes; and
-//! the function is not made in a loop, where each would be another.
+//! the function is not made in a loop, where each would be another. It is never collected then, and looks
+//! otherwise as bytecode, so a script that names what tells these is left as it is.
 use crate::dump::{
-    ARGUMENTS, CALL, CALL_LAST, CLOSE, CLOSURE, CONCATENATE, EQUAL, Function, GET_UPVALUE, JUMP,
+    ARGUMENTS, CALL, CALL_LAST, CLOSE, CLOSURE, CONCATENATE, Constant, EQUAL, Function, GET_UPVALUE, JUMP,
     LOAD_BOOLEAN, LOAD_CONSTANT, LOAD_NIL, LOOP, LOOP_OVER, METHOD, MOVE, NOTHING, PREPARE_LOOP, RETURN,
     SET_GLOBAL, SET_LIST, SET_TABLE, SET_UPVALUE, TEST, VARIADIC, code_of, operand_a, operand_b, operand_bx,
     operand_c, with_a_b, with_a_bx,
 };
-use crate::fold::{Maker, Name, ValueOf, Variables, fold_names, leads_to};
+use crate::fold::{Maker, Name, ValueOf, Variables, fold_names, leads_to, may_be_named};
 use std::ops::Range;
 
 /// Registers that an instruction can name.
@@ -31,6 +32,15 @@ const MAKER_REGISTERS: u8 = 180;
 /// A function that is lifted gets no more variables around it than this.
 const UPVALUES_MAX: usize = 250;
 
+/// By these a script can tell whether a function was collected, or which instructions it has.
+const TELLING: [&[u8]; 3] = [b"__mode", b"collectgarbage", b"dump"];
+
+/// Whether a function, or one within it, has any of these texts among its constants.
+fn names_any(function: &Function<'_>, texts: &[&[u8]]) -> bool {
+    let is_any = |constant: &Constant<'_>| matches!(constant, Constant::Text(text) if texts.contains(text));
+    function.constants.iter().any(is_any) || function.functions.iter().any(|inner| names_any(inner, texts))
+}
+
 /// Lifts functions out of a chunk that finds the fields of `around` in its first variables. The functions are
 /// its next ones. None where there is nothing to lift.
 pub(crate) fn lift<'d, V>(
@@ -39,7 +49,8 @@ pub(crate) fn lift<'d, V>(
     around: &Variables<'d, V>,
     value_of: ValueOf<'_, V>,
 ) -> Option<Maker<V>> {
-    if chunk.functions.is_empty() || chunk.variadic != VARIADIC || chunk.parameters != 0 {
+    let is_plain = chunk.variadic == VARIADIC && chunk.parameters == 0;
+    if chunk.functions.is_empty() || !is_plain || names_any(chunk, &TELLING) {
         return None;
     }
     let survey = Survey::new(chunk)?;
@@ -185,7 +196,7 @@ fn assigned_around(function: &Function<'_>) -> Option<Vec<bool>> {
 }
 
 /// The registers that an instruction may write to.
-fn written(instruction: u32) -> [Range<usize>; 2] {
+pub(crate) fn written(instruction: u32) -> [Range<usize>; 2] {
     let (a, none) = (operand_a(instruction) as usize, 0..0);
     match code_of(instruction) {
         SET_GLOBAL..=SET_TABLE | JUMP | EQUAL..=TEST | RETURN | SET_LIST | CLOSE => [none.clone(), none],
@@ -266,6 +277,9 @@ impl<'d, 'f, V> Draft<'d, 'f, V> {
     fn lift(&mut self, at: usize, code: &[u32], itself: Option<u32>) -> Option<u32> {
         let number = operand_bx(code[0]);
         let count = usize::from(self.within.get(number)?.as_ref()?.upvalues);
+        if may_be_named(operand_a(code[0]), code.get(1 + count..)?) {
+            return None;
+        }
         let mut caught = Vec::with_capacity(count);
         for says in code.get(1..=count)? {
             let register = operand_b(*says);

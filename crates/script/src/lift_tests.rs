@@ -152,9 +152,38 @@ fn errors_have_their_lines_and_names() {
     check("local function f(x)\n return x .. nil\nend\nreturn f(1)", 1);
     check("local function f(x)\n return lib.call(x).y.z\nend\nreturn f({})", 1);
     check("local function f(x)\n local g\n g()\nend\nreturn f(1)", 1);
-    check("local f = function() return 1 end\nreturn f.x", 1);
+    check("local f = function() return 1 end\nreturn f.x", 0);
     check("local function f() return lib.none() end return f()", 1);
     check("local function f() return string.rep() end\nreturn f()", 1);
+    for text in [
+        "return (function() end).x",
+        "return (function() end) + 1",
+        "return -(function() end)",
+        "return #(function() end)",
+        "return (function() end) .. 'x'",
+        "return 'x' .. tostring(1) .. (function() end) .. 'y'",
+        "return (function() end):x()",
+        "(function() end).x = 1",
+        "return lib.call.x",
+        "return 1 + lib.call",
+        "return lib.call .. tostring(1)",
+        "lib.call.x = tostring(1)",
+        "return lib.call:x()",
+    ] {
+        check(text, 0);
+        check(&format!("local f = function() {text} end return pcall(f)"), 1);
+    }
+}
+
+#[test]
+fn who_asks_for_what_was_collected_or_for_bytecode_gets_what_was() {
+    for text in [
+        "local t = setmetatable({}, {__mode = 'k'}) do local function f() end t[f] = 1 end \
+         local x = 1 collectgarbage() return next(t) == nil",
+        "local function f() return lib.call(1) end return #string.dump(f)",
+    ] {
+        check(text, 0);
+    }
 }
 
 #[test]

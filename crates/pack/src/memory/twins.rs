@@ -17,7 +17,8 @@
 //! Which children a twin has replaced is noted here, for each thread by itself: a pair stays on the thread
 //! that has made it. Only a value that somebody has announced as kept, and that has no third owner when it is
 //! copied, has twins ([`note_kept`]). Whoever has announced some calls [`end_keeping`] before other threads
-//! may come to the values, best when what was kept is gone.
+//! may edit the values or make owners of them, best when what was kept is gone. Others may look whether they
+//! are the only owner of a node meanwhile: of one that has a pair nobody is.
 //!
 //! Requests that keep nothing see of this a flag in the header of a node, beside its count of owners.
 use std::cell::{Cell, RefCell};

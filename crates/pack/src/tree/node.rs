@@ -23,6 +23,7 @@ use crate::tree::order::Order;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// At most so many children a node.
 pub(crate) const FANOUT: usize = 128;
@@ -36,17 +37,19 @@ pub(super) struct Header {
     level: u8,
     count: u8,
     slots: u8,
-    pub(super) pair: Pair,
+    /// A [`Pair`]. Atomic, because the thread that moves values to other extents may look at a node whose
+    /// value is kept, where that was edited by who is alone and has let go of its shard.
+    pair: AtomicU8,
 }
 
 /// Whether there is another version of a node for a moment: see `memory/twins.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Pair {
-    None,
+    None = 0,
     /// It has a twin.
-    Old,
-    Twin,
+    Old = 1,
+    Twin = 2,
 }
 const HEADER_BYTES: usize = size_of::<Header>();
 const _: () = assert!(HEADER_BYTES == 8 && FANOUT <= u8::MAX as usize);
@@ -158,8 +161,13 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     /// An empty node with room for at least `count` children.
     pub(crate) fn with_room(level: usize, count: usize) -> Inner<O, L> {
         let slots = slots_for::<O::Mark>(count);
-        let header =
-            Header { refs: Refs::one(), level: level as u8, count: 0, slots: slots as u8, pair: Pair::None };
+        let header = Header {
+            refs: Refs::one(),
+            level: level as u8,
+            count: 0,
+            slots: slots as u8,
+            pair: AtomicU8::new(Pair::None as u8),
+        };
         assert!(level > 0 && level < 256 && count <= FANOUT);
         let head = alloc::allocate(node_bytes::<O::Mark>(slots)).cast::<Header>();
         // SAFETY: fresh, large enough, aligned to 8.
@@ -205,7 +213,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
 
     /// Whether nobody else holds this node, or has children in common with it.
     pub(crate) fn is_sole(&self) -> bool {
-        self.header().refs.is_sole() && self.header().pair == Pair::None
+        self.header().refs.is_sole() && self.pair() == Pair::None
     }
 
     /// Whether the child at `slot` is to be reached from here only, as far as this node is.
@@ -216,8 +224,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
 
     #[cold]
     fn is_sole_twin_parent(&self, slot: usize) -> bool {
-        let Header { refs, pair, .. } = self.header();
-        refs.is_sole() && *pair == Pair::Twin && twins::has_replaced(self.head.cast(), slot)
+        self.is_sole_twin() && twins::has_replaced(self.head.cast(), slot)
     }
 
     /// The address of a child: to be written to only if this node and all above it have one owner.
@@ -349,8 +356,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
 
     #[cold]
     pub(super) fn become_sole(&mut self) {
-        let header = self.header();
-        if header.pair == Pair::Twin && header.refs.is_sole() {
+        if self.is_sole_twin() {
             self.settle();
         } else {
             *self = count_copied(|| self.copied());
@@ -359,7 +365,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
 
     /// A node of its own with the same children, which both share.
     fn copied(&self) -> Inner<O, L> {
-        if self.header().pair == Pair::Twin {
+        if self.pair() == Pair::Twin {
             self.settle();
         }
         let mut copy: Inner<O, L> = Inner::with_room(self.level(), self.count());
@@ -442,10 +448,24 @@ impl<O: Order, L: Leaf> Inner<O, L> {
         unsafe { (*self.head.as_ptr()).count = count as u8 };
     }
 
-    /// Only the thread that has made a pair calls this, and only it has the two nodes.
+    #[inline]
+    pub(super) fn pair(&self) -> Pair {
+        match self.header().pair.load(Ordering::Acquire) {
+            0 => Pair::None,
+            1 => Pair::Old,
+            _ => Pair::Twin,
+        }
+    }
+
+    /// Only the thread that has made a pair calls this. What it has done to the counts of children comes
+    /// before, for whoever sees that there is no pair any more.
     pub(super) fn set_pair(&self, pair: Pair) {
-        // SAFETY: nobody reads this field meanwhile: other threads do not have the node.
-        unsafe { (&raw mut (*self.head.as_ptr()).pair).write(pair) };
+        self.header().pair.store(pair as u8, Ordering::Release);
+    }
+
+    /// Whether it is a twin that nobody else holds.
+    pub(super) fn is_sole_twin(&self) -> bool {
+        self.pair() == Pair::Twin && self.header().refs.is_sole()
     }
 
     /// The children are somebody else's, or are released one by one.
@@ -487,7 +507,7 @@ impl<O: Order, L: Leaf> Drop for Inner<O, L> {
         if !self.header().refs.release() {
             return;
         }
-        if self.header().pair != Pair::None {
+        if self.pair() != Pair::None {
             self.leave_pair();
         }
         let below = self.level() - 1;

@@ -16,13 +16,11 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     /// Makes this node one that is not shared, whose children may be in common with an old one.
     #[cold]
     pub(super) fn become_twin_or_sole(&mut self) {
-        let header = self.header();
-        let is_twin = header.pair == Pair::Twin && header.refs.is_sole();
-        if is_twin {
+        if self.is_sole_twin() {
             return;
         }
         // Two owners: the tree that is kept, and this one.
-        let may_have_twin = header.pair == Pair::None && header.refs.are_two();
+        let may_have_twin = self.pair() == Pair::None && self.header().refs.are_two();
         if may_have_twin && twins::take_root(self.head.cast()) && twins::has_room() {
             *self = self.twin();
         } else {
@@ -34,7 +32,7 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     #[cold]
     pub(super) fn own_child(&mut self, slot: usize) {
         self.become_twin_or_sole();
-        if self.header().pair == Pair::None || twins::replace(self.head.cast(), slot) {
+        if self.pair() == Pair::None || twins::replace(self.head.cast(), slot) {
             return;
         }
         let below = self.level() - 1;

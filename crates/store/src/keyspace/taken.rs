@@ -115,8 +115,9 @@ impl View<'_> {
     /// That is no use of the key. O(1). An error for a long string: while it is kept, a write would have to
     /// copy it as a whole.
     ///
-    /// Whoever keeps values calls [`end_keeping`](pack::end_keeping) before the shard is unlocked: when what
-    /// was kept has gone, but first of all where any of it is put back.
+    /// Whoever keeps values calls [`end_keeping`](pack::end_keeping) before others may edit or share them,
+    /// hence before the shard is unlocked or, alone, before the gates are given back: when what was kept has
+    /// gone, but first of all where any of it is put back.
     pub fn keep(&mut self, key: &Key<'_>, entries: &mut Vec<u8>) -> Result<Option<Kept>, TooLong> {
         const LONG_BYTES: usize = 64 << 10;
         let (map, seed, _) = self.open(key);
