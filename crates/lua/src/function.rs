@@ -146,6 +146,7 @@ where
         let bound: *const Bound<R, F> = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast();
         let (outcome, bytes) = answer(&*bound, state);
         let is_raised = matches!((outcome, &*bytes), (Outcome::Reply { raises: true }, [b'-', ..]));
+        // A call that is a statement: no value is made of the reply.
         if matches!(outcome, Outcome::Reply { .. }) && !is_raised && is_unwanted(state) {
             return 0;
         }

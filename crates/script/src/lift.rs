@@ -95,10 +95,10 @@ struct Survey {
     /// The places of instructions: what stands there is none where it says what a function catches, or is a
     /// number.
     steps: Vec<usize>,
-    /// Which are left out at times, and which come more than once.
+    /// Which places a jump may leave out, and which may run more than once.
     skipped: Vec<bool>,
     repeated: Vec<bool>,
-    /// Which leave in the register that they name first what stays there.
+    /// Which instructions are the last to write to the register that they name first.
     last: Vec<bool>,
 }
 
@@ -106,7 +106,7 @@ impl Survey {
     fn new(chunk: &Function<'_>) -> Option<Survey> {
         let steps = steps(chunk)?;
         let places = chunk.code.len();
-        // Of how many more instructions a place is in the way than the one before it.
+        // How many more jumps lead over a place, or back to before it, than over the place before.
         let (mut skips, mut repeats) = (vec![0; places + 1], vec![0; places + 1]);
         for &at in &steps {
             let (marks, range) = match leads_to(at, chunk.code[at]) {

@@ -155,8 +155,8 @@ impl Log {
         let Head { base, count, .. } = Head::read(&open);
         let leaf = columns::close(open);
         debug_assert!(count > 0 && Leaf::open(&leaf).count() == u64::from(count));
-        debug_assert!(self.sealed.last().is_none_or(|last| self.sealed.mark(&last).id < base), "{base:?}");
-        let mark = EntryMark { count: u64::from(count), id: base };
+        debug_assert!(self.sealed.last().is_none_or(|last| self.sealed.mark(&last).least < base), "{base:?}");
+        let mark = EntryMark { count: u64::from(count), least: base };
         match self.sealed.last() {
             None => drop(self.sealed.plant(mark, leaf)),
             Some(mut last) => self.sealed.insert_after(&mut last, mark, leaf),

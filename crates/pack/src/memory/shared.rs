@@ -154,11 +154,10 @@ impl<V> Shared<V> {
 }
 
 impl<V: Clone> Shared<V> {
+    /// A value of its own. If the other of two owners keeps the old one, nodes of its trees may get twins.
     fn copied(&self) -> Shared<V> {
-        match self.body().refs.are_two() {
-            true => twins::copying(self.0.cast(), || Shared::new(V::clone(self))),
-            false => Shared::new(V::clone(self)),
-        }
+        let copy = || Shared::new(V::clone(self));
+        if self.body().refs.are_two() { twins::copying(self.0.cast(), copy) } else { copy() }
     }
 
     /// The value, to be edited: cloned first where another owner has it too.

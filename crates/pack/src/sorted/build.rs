@@ -97,5 +97,5 @@ fn push_leaves(entries: &[Entry<'_>], leaves: &mut Vec<(ScoreMark, Block)>) {
         push_leaves(left, leaves);
         return push_leaves(right, leaves);
     }
-    leaves.push((ScoreMark { count: entries.len() as u64, score: entries[0].score }, leaf));
+    leaves.push((ScoreMark { count: entries.len() as u64, least: entries[0].score }, leaf));
 }

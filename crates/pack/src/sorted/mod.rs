@@ -108,7 +108,7 @@ impl Sorted {
         let mut set = Sorted::new();
         let leaf = Scored::open(image);
         if leaf.count() > 0 {
-            let mark = ScoreMark { count: leaf.count() as u64, score: leaf.score(0) };
+            let mark = ScoreMark { count: leaf.count() as u64, least: leaf.score(0) };
             set.tree.plant(mark, Block::from_slice(image));
         }
         set
@@ -503,7 +503,7 @@ impl Sorted {
         let bound = Bound { score, edge: Edge::Before(member) };
         let Some((path, block)) = self.seek(&bound) else {
             let leaf = Block::from_slice(&scored::build(&[Entry { score, member: Member::of(member) }]));
-            self.tree.plant(ScoreMark { count: 1, score }, leaf);
+            self.tree.plant(ScoreMark { count: 1, least: score }, leaf);
             return Reach::Within;
         };
         let leaf = Scored::open(block);
@@ -556,13 +556,13 @@ impl Sorted {
         let (mut path, old) = (*path, self.tree.leaf_mut(path));
         old.shrink_to_fit();
         if is_last {
-            self.tree.insert_after(&mut path, ScoreMark { count: 1, score }, fresh);
+            self.tree.insert_after(&mut path, ScoreMark { count: 1, least: score }, fresh);
             return true;
         }
         let old = std::mem::replace(old, fresh);
         let least = Scored::open(&old).score(0);
-        self.tree.set_mark(&path, ScoreMark { count: 1, score });
-        self.tree.insert_after(&mut path, ScoreMark { count: count as u64, score: least }, old);
+        self.tree.set_mark(&path, ScoreMark { count: 1, least: score });
+        self.tree.insert_after(&mut path, ScoreMark { count: count as u64, least }, old);
         true
     }
 
@@ -573,10 +573,10 @@ impl Sorted {
         let leaf = Scored::open(&old);
         let (cut, count) = (leaf.middle(), leaf.count());
         assert!(0 < cut && cut < count, "a cut at {cut} of {count}");
-        let score = self.tree.mark(&path).score;
+        let score = self.tree.mark(&path).least;
         *self.tree.leaf_mut(&path) = scored::part_of(leaf, 0..cut);
-        self.tree.set_mark(&path, ScoreMark { count: cut as u64, score });
-        let mark = ScoreMark { count: (count - cut) as u64, score: leaf.score(cut) };
+        self.tree.set_mark(&path, ScoreMark { count: cut as u64, least: score });
+        let mark = ScoreMark { count: (count - cut) as u64, least: leaf.score(cut) };
         self.tree.insert_after(&mut path, mark, scored::part_of(leaf, cut..count));
     }
 

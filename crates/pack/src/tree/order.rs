@@ -153,12 +153,32 @@ impl Order for ById {
     }
 }
 
-/// The mark of a child that covers a range of ids, and has so many entries below it.
+/// The mark of a child that has so many elements below it, none of which comes before `least`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct EntryMark {
+pub(crate) struct CountMark<K> {
     pub(crate) count: u64,
-    pub(crate) id: Id,
+    pub(crate) least: K,
 }
+
+impl<K: Copy + PartialOrd> CountMark<K> {
+    fn fold(marks: &[CountMark<K>]) -> CountMark<K> {
+        debug_assert!(marks[1..].is_sorted_by_key(|mark| mark.least), "children in their order");
+        CountMark { count: marks.iter().map(|mark| mark.count).sum(), least: marks[0].least }
+    }
+
+    fn moved(self, old: CountMark<K>, new: CountMark<K>) -> CountMark<K> {
+        let (have, gone) = (self.count, old.count);
+        assert!(have >= gone, "a child holds more than its parent: {gone} of {have}");
+        CountMark { count: have - gone + new.count, ..self }
+    }
+
+    fn joined(self, first: CountMark<K>) -> CountMark<K> {
+        CountMark { count: first.count, ..self }
+    }
+}
+
+/// The mark of a child that covers a range of ids.
+pub(crate) type EntryMark = CountMark<Id>;
 
 /// Children cover ranges of ids, as by id, and hold so many elements each: so it takes one descent to tell
 /// how many come before an id.
@@ -166,55 +186,42 @@ pub(crate) struct ByEntry;
 
 impl Order for ByEntry {
     type Mark = EntryMark;
-    const NONE: EntryMark = EntryMark { count: 0, id: Id::MIN };
+    const NONE: EntryMark = CountMark { count: 0, least: Id::MIN };
 
     fn fold(marks: &[EntryMark]) -> EntryMark {
-        debug_assert!(marks[1..].is_sorted_by_key(|mark| mark.id), "children in the order of their ids");
-        EntryMark { count: marks.iter().map(|mark| mark.count).sum(), id: marks[0].id }
+        CountMark::fold(marks)
     }
 
     fn moved(parent: EntryMark, old: EntryMark, new: EntryMark) -> EntryMark {
-        let (have, gone) = (parent.count, old.count);
-        assert!(have >= gone, "a child holds more than its parent: {gone} of {have}");
-        EntryMark { count: have - gone + new.count, id: parent.id }
+        parent.moved(old, new)
     }
 
     fn joined(node: EntryMark, first: EntryMark) -> EntryMark {
-        EntryMark { count: first.count, id: node.id }
+        node.joined(first)
     }
 }
 
 /// The mark of a child of a tree by score and member. Nothing below the child is of a lesser score, nothing
 /// before it of a greater one; among equals the child's first leaf has to be asked. The first child's score
 /// is never looked at, since the node's own holds for it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ScoreMark {
-    pub(crate) count: u64,
-    pub(crate) score: f64,
-}
+pub(crate) type ScoreMark = CountMark<f64>;
 
 /// Children hold so many elements each, in the order of their scores.
 pub(crate) struct ByScore;
 
 impl Order for ByScore {
     type Mark = ScoreMark;
-    const NONE: ScoreMark = ScoreMark { count: 0, score: 0.0 };
+    const NONE: ScoreMark = CountMark { count: 0, least: 0.0 };
 
     fn fold(marks: &[ScoreMark]) -> ScoreMark {
-        debug_assert!(
-            marks[1..].is_sorted_by_key(|mark| mark.score),
-            "children in the order of their scores"
-        );
-        ScoreMark { count: marks.iter().map(|mark| mark.count).sum(), score: marks[0].score }
+        CountMark::fold(marks)
     }
 
     fn moved(parent: ScoreMark, old: ScoreMark, new: ScoreMark) -> ScoreMark {
-        let (have, gone) = (parent.count, old.count);
-        assert!(have >= gone, "a child holds more than its parent: {gone} of {have}");
-        ScoreMark { count: have - gone + new.count, score: parent.score }
+        parent.moved(old, new)
     }
 
     fn joined(node: ScoreMark, first: ScoreMark) -> ScoreMark {
-        ScoreMark { count: first.count, score: node.score }
+        node.joined(first)
     }
 }

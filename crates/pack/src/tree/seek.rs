@@ -3,7 +3,7 @@
 use super::descent::down;
 use super::node::{Child, Inner, Leaf};
 use super::order::{
-    ByEntry, ByHash, ById, ByRank, ByScore, ByValue, EntryMark, Id, Order, OrderRange, ScoreMark,
+    ByEntry, ByHash, ById, ByRank, ByScore, ByValue, CountMark, Id, Order, OrderRange, ScoreMark,
 };
 use super::{Held, Path, Tree};
 use crate::code::quarters::count_before;
@@ -45,18 +45,7 @@ impl Counted for u64 {
     }
 }
 
-impl Counted for ScoreMark {
-    #[inline(always)]
-    fn count(&self) -> u64 {
-        self.count
-    }
-    #[inline(always)]
-    fn count_mut(&mut self) -> &mut u64 {
-        &mut self.count
-    }
-}
-
-impl Counted for EntryMark {
+impl<K> Counted for CountMark<K> {
     #[inline(always)]
     fn count(&self) -> u64 {
         self.count
@@ -271,7 +260,7 @@ impl<L: Leaf> Tree<ByEntry, L> {
     pub(crate) fn seek(&self, id: Id) -> Option<Path> {
         let choose = |inner: &Inner<ByEntry, L>, _| {
             let marks = &inner.marks()[1..];
-            Some(count_before(marks.len(), |slot| marks[slot].id <= id))
+            Some(count_before(marks.len(), |slot| marks[slot].least <= id))
         };
         self.descend(choose).map(|(path, _)| path)
     }
@@ -348,13 +337,13 @@ fn children_between(
     let low = count_before(others.len(), |slot| {
         // SAFETY: a search asks for nothing beyond the end (tested there).
         let mark = unsafe { others.get_unchecked(slot) };
-        is_below(mark.score)
+        is_below(mark.least)
     });
     // Nearly always the next child begins with a greater score.
     let high = match marks.get(low + 1) {
-        Some(next) if is_not_above(next.score) => {
+        Some(next) if is_not_above(next.least) => {
             let equal = &others[low..];
-            low + count_before(equal.len(), |slot| is_not_above(equal[slot].score))
+            low + count_before(equal.len(), |slot| is_not_above(equal[slot].least))
         }
         _ => low,
     };
@@ -400,7 +389,7 @@ mod tests {
             // The two zeros stand in any order.
             scores.sort_by(|a, b| a.partial_cmp(b).expect("none is NaN"));
             let marks: Vec<ScoreMark> =
-                scores.iter().map(|score| ScoreMark { count: 1, score: *score }).collect();
+                scores.iter().map(|score| ScoreMark { count: 1, least: *score }).collect();
             for score in SCORES {
                 let last = |is_in: &dyn Fn(f64) -> bool| (1..count).filter(|at| is_in(scores[*at])).count();
                 let expected = (last(&|mark| mark < score), last(&|mark| mark <= score));

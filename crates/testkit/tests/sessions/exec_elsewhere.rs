@@ -1,6 +1,7 @@
 //! EXEC of requests that take long, which runs on another thread as one step, with one worker.
 use crate::lent::{
-    MANY, all_in_exec, await_lent, call, figure, fill_all, fill_stream, server, text, wait_until, words,
+    MANY, all_in_exec, await_lent, call, figure, fill_all, fill_stream, listener, server, text, wait_until,
+    words,
 };
 use crate::lent_writes::{REQUESTS, fill_more, told};
 use testkit::in_process::InProcess;
@@ -33,9 +34,7 @@ fn digest(client: &mut RespClient) -> String {
 fn what_exec_does_elsewhere_is_what_it_would_do_at_once() {
     let server = server();
     let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
-    let mut listener = server.client().unwrap();
-    call(&mut other, "CONFIG SET notify-keyspace-events KEAn");
-    call(&mut listener, "PSUBSCRIBE *");
+    let mut listener = listener(&server);
     let reads = ["SUNION set other", "XREAD STREAMS stream none stream 0 0 7", "ZINTERCARD 2 zset ather"];
     for request in REQUESTS.into_iter().chain(reads) {
         let queue = ["SET extra 1", "INCR extra", request, "TYPE d", "LPUSH set x", "EXISTS d nothing extra"];

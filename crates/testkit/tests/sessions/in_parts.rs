@@ -1,6 +1,6 @@
 //! Requests of very many keys, which run in parts: that they do what they would do at once, and that nobody
 //! sees one half done.
-use crate::lent::{MANY, call, figure, in_exec, text, wait_until, words};
+use crate::lent::{MANY, call, figure, in_exec, listener, text, wait_until, words};
 use server::Config;
 use testkit::in_process::InProcess;
 use testkit::resp_client::RespClient;
@@ -62,10 +62,8 @@ fn hold_after(server: &InProcess, parts: usize, client: &mut RespClient, request
 fn what_is_done_in_parts_is_what_would_be_done_at_once() {
     let server = server(2);
     let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
-    let mut listener = server.client().unwrap();
-    call(&mut other, "CONFIG SET notify-keyspace-events KEAn");
+    let mut listener = listener(&server);
     call(&mut other, "CONFIG SET maxmemory-policy allkeys-lfu");
-    call(&mut listener, "PSUBSCRIBE *");
     let fresh: String = (0..MANY).map(|n| format!(" fresh{n} {n}")).collect();
     for request in [
         format!("MSET{} key7 twice key4 thrice key7 last", pairs("new")),

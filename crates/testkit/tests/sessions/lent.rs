@@ -18,6 +18,14 @@ pub(crate) fn call(client: &mut RespClient, request: &str) -> Value {
     client.call(&words(request)).unwrap()
 }
 
+/// A client that hears of everything that happens to keys.
+pub(crate) fn listener(server: &InProcess) -> RespClient {
+    let mut listener = server.client().unwrap();
+    call(&mut listener, "CONFIG SET notify-keyspace-events KEAn");
+    call(&mut listener, "PSUBSCRIBE *");
+    listener
+}
+
 pub(crate) fn words(request: &str) -> Vec<&str> {
     request.split(' ').collect()
 }

@@ -1,8 +1,8 @@
 //! Requests that write very much and run on other threads, with one worker: what others see and may do until
 //! what they have written is put in its place, and what becomes of them when somebody was there before.
 use crate::lent::{
-    MANY, await_lent, call, figure, fill, fill_all, fill_stream, hold, in_exec, server, text, wait_until,
-    words,
+    MANY, await_lent, call, figure, fill, fill_all, fill_stream, hold, in_exec, listener, server, text,
+    wait_until, words,
 };
 use testkit::in_process::InProcess;
 use testkit::resp_client::RespClient;
@@ -86,9 +86,7 @@ fn restore(client: &mut RespClient, key: &str) -> Vec<Vec<u8>> {
 fn what_is_written_elsewhere_is_what_would_have_been_written_at_once() {
     let server = server();
     let (mut writer, mut other) = (server.client().unwrap(), server.client().unwrap());
-    let mut listener = server.client().unwrap();
-    call(&mut other, "CONFIG SET notify-keyspace-events KEAn");
-    call(&mut listener, "PSUBSCRIBE *");
+    let mut listener = listener(&server);
     let many: String = (0..MANY).map(|n| format!(" new{n}")).collect();
     let gone: String = (0..MANY).map(|n| format!(" set{n}")).collect();
     let popped_all = format!("SPOP set {}", 2 * MANY);

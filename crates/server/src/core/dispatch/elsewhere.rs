@@ -10,8 +10,8 @@
 //!
 //! What a client sees is the same either way. A request that reads has its place among all others where it
 //! was looked at here: what it reads is remembered (CLIENT TRACKING), counts as used, and is removed if it is
-//! past its deadline, then. Its hits and misses are counted when it has run. Of an EXEC all
-//! requests run where it does (`exec_elsewhere`).
+//! past its deadline, then. Its hits and misses are counted when it has run. All requests of an EXEC
+//! run in one place, which may be elsewhere too (`exec_elsewhere`).
 use super::record::Says;
 use super::{Executor, Request};
 use crate::core::key_events::KeyEvents;

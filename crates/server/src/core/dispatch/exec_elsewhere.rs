@@ -101,20 +101,7 @@ impl<'s> Executor<'s> {
     }
 
     /// A queue has run elsewhere: what it has done takes its place, or it is to run again.
-    pub(super) fn commit_queue(&mut self, lent: &mut Lent, elsewhere: Box<QueueElsewhere>) -> Committed {
-        self.begin();
-        let committed = match self.may_commit() {
-            true => self.commit_queue_now(lent, elsewhere),
-            false => {
-                lent.queue = Some(elsewhere);
-                Committed::Later
-            }
-        };
-        self.end();
-        committed
-    }
-
-    fn commit_queue_now(&mut self, lent: &mut Lent, mut elsewhere: Box<QueueElsewhere>) -> Committed {
+    pub(super) fn commit_queue(&mut self, lent: &mut Lent, mut elsewhere: Box<QueueElsewhere>) -> Committed {
         self.attend(&lent.session);
         let (start, records, db) = (self.meter.read(), self.end_of_records(), lent.session.db);
         let (config, keyspace) = (Arc::clone(&self.config), &self.server.keyspace);

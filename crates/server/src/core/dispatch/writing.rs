@@ -64,17 +64,18 @@ impl Executor<'_> {
         if let Some(parted) = lent.parts.take() {
             return self.go_on(lent, parted);
         }
-        if let Some(queue) = lent.queue.take() {
-            return self.commit_queue(lent, queue);
+        if lent.queue.is_none() && lent.writing.is_none() {
+            return Committed::Done;
         }
-        let Some(writing) = lent.writing.take() else { return Committed::Done };
         self.begin();
-        let committed = match self.may_commit() {
-            true => self.commit_now(lent, writing),
-            false => {
-                lent.writing = Some(writing);
-                Committed::Later
-            }
+        let committed = if !self.may_commit() {
+            Committed::Later
+        } else if let Some(queue) = lent.queue.take() {
+            self.commit_queue(lent, queue)
+        } else if let Some(writing) = lent.writing.take() {
+            self.commit_now(lent, writing)
+        } else {
+            Committed::Done
         };
         self.end();
         committed

@@ -260,10 +260,12 @@ impl<'s> Executor<'s> {
         attempt.errors.drain(..).for_each(|text| self.counters.count_error(&text));
         let is_large = |value: &Option<Kept>| value.as_ref().is_some_and(Kept::is_outside);
         let kept = &mut attempt.kept.get_mut().keys;
-        if kept.iter().any(|kept| is_large(&kept.value)) {
-            for KeptKey { value, .. } in kept.extract_if(.., |kept| is_large(&kept.value)) {
-                left.garbage.extend(value.and_then(Kept::into_garbage));
-            }
+        let mut has_kept_large = false;
+        for KeptKey { value, .. } in kept.extract_if(.., |kept| is_large(&kept.value)) {
+            has_kept_large = true;
+            left.garbage.extend(value.and_then(Kept::into_garbage));
+        }
+        if has_kept_large {
             end_keeping();
         }
         self.leave_room(attempt);
