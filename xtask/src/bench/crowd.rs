@@ -20,8 +20,9 @@ pub(crate) struct Crowd {
 
 struct Member {
     stream: TcpStream,
-    /// What of a request has not been sent.
+    /// Requests, and how much of them has been sent.
     outbox: Vec<u8>,
+    sent: usize,
     /// What of the replies has not been counted.
     inbox: Vec<u8>,
     /// Replies to come.
@@ -39,6 +40,10 @@ pub(crate) struct Turn<'t> {
 
 impl Crowd {
     pub(crate) fn connect(port: u16) -> Result<Crowd, String> {
+        Crowd::of(CLIENTS, port)
+    }
+
+    pub(crate) fn of(clients: usize, port: u16) -> Result<Crowd, String> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let member = |_| -> std::io::Result<Member> {
             // Waits until it is connected, which mio's own would not.
@@ -46,11 +51,11 @@ impl Crowd {
             stream.set_nodelay(true)?;
             stream.set_nonblocking(true)?;
             let stream = TcpStream::from_std(stream);
-            Ok(Member { stream, outbox: Vec::new(), inbox: Vec::new(), awaited: 0 })
+            Ok(Member { stream, outbox: Vec::new(), sent: 0, inbox: Vec::new(), awaited: 0 })
         };
-        let members: std::io::Result<Vec<Member>> = (0..CLIENTS).map(member).collect();
+        let members: std::io::Result<Vec<Member>> = (0..clients).map(member).collect();
         let poll = Poll::new().map_err(|e| failed(&e))?;
-        let (events, members) = (Events::with_capacity(CLIENTS), members.map_err(|e| failed(&e))?);
+        let (events, members) = (Events::with_capacity(clients), members.map_err(|e| failed(&e))?);
         Ok(Crowd { poll, events, members, buffer: vec![0; READ_BYTES] })
     }
 
@@ -97,12 +102,14 @@ impl Crowd {
             (0..turn.depth).for_each(|_| (turn.write)(&mut member.outbox));
             member.awaited = turn.depth;
         }
-        match member.stream.write(&member.outbox) {
-            Ok(count) => drop(member.outbox.drain(..count)),
+        match member.stream.write(&member.outbox[member.sent..]) {
+            Ok(count) => member.sent += count,
             Err(e) if e.kind() == ErrorKind::WouldBlock => {}
             Err(e) => return Err(e),
         }
-        if member.outbox.is_empty() {
+        if member.sent == member.outbox.len() {
+            member.outbox.clear();
+            member.sent = 0;
             self.poll.registry().deregister(&mut member.stream)?;
             self.listen(index, Interest::READABLE)?;
         }

@@ -24,6 +24,7 @@ mod hiccups;
 mod instructions;
 mod load;
 mod long_commands;
+mod long_strings;
 mod matrix;
 mod memory;
 mod ops;
@@ -133,7 +134,7 @@ const fn printed(
 }
 
 /// The parts of the page in its order, then the others.
-const BENCHMARKS: [Benchmark; 27] = [
+const BENCHMARKS: [Benchmark; 28] = [
     part(
         "anysize",
         "COLLECTION",
@@ -201,6 +202,12 @@ const BENCHMARKS: [Benchmark; 27] = [
             sessions::run,
         )
     },
+    printed(
+        "long-strings",
+        "CASE",
+        "Server CPU of SET and GET of strings of 10 KB to 4 MB",
+        long_strings::run,
+    ),
     printed("full-cache", "CASE", "Server CPU of a SET that makes a full cache evict", full_cache::run),
     printed(
         "snapshots",

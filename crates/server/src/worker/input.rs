@@ -21,6 +21,8 @@ const SMALL_BYTES: usize = 1 << 10;
 const ROOM_BYTES_MIN: usize = 16 << 10;
 /// Room is made for at least this many bytes after a receive that brought all that it asked for.
 const STREAM_BYTES: usize = 64 << 10;
+/// A request that is known to be long gets room for so many times what has arrived of it.
+const GROWTH: usize = 4;
 /// One receive asks for this many bytes at most, so that no client keeps its worker for long.
 const RECEIVE_BYTES_MAX: usize = 256 << 10;
 
@@ -134,10 +136,11 @@ impl Input {
             self.close_up();
         }
         let least = if self.is_streaming { STREAM_BYTES } else { ROOM_BYTES_MIN };
-        let wanted = if self.wanted_bytes == 0 { usize::MAX } else { self.wanted_bytes };
+        let (wanted, times) =
+            if self.wanted_bytes == 0 { (usize::MAX, 1) } else { (self.wanted_bytes, GROWTH - 1) };
         if self.bytes.capacity() - self.bytes.len() < wanted.min(least) {
             self.close_up();
-            self.bytes.reserve_exact(wanted.clamp(least, self.bytes.len().max(least)));
+            self.bytes.reserve_exact(wanted.clamp(least, (self.bytes.len() * times).max(least)));
         }
         let limit = (self.bytes.capacity() - self.bytes.len()).min(RECEIVE_BYTES_MAX);
         (&mut self.bytes, limit)
@@ -235,7 +238,7 @@ mod tests {
             input.note_received(limit, limit);
             input.await_more((500 << 20) - input.len());
             assert!(
-                input.room_bytes() <= 2 * input.len() + STREAM_BYTES,
+                input.room_bytes() <= GROWTH * input.len() + STREAM_BYTES,
                 "{} for {}",
                 input.room_bytes(),
                 input.len()

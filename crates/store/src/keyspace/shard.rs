@@ -254,7 +254,7 @@ impl Shard {
 
 /// A string of more bytes is freed in the background, because the kernel takes a while to collect its pages;
 /// so is a collection of more bytes or elements than the next two say, which has some 64 allocations or more.
-const DROPPED_BYTES_MAX: u64 = 1 << 20;
+const DROPPED_BYTES_MAX: u64 = 4 << 20;
 const DROPPED_COLLECTION_BYTES_MAX: u64 = 64 * 512;
 const DROPPED_COLLECTION_LEN_MAX: u64 = 4096;
 /// How many bytes an element is taken for if the size of its collection is not known.

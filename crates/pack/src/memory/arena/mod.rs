@@ -1,7 +1,7 @@
 //! The arena: where leaves live. A best-fit allocator with coalescing for blocks of 128 bytes to 1 MB, and
 //! for smaller ones whose owner asks for them ([`SMALL_ALIGN`]). A general allocator keeps what else is
-//! smaller, but for what the interpreter of scripts asks for (`passing.rs`); what is larger is mapped from
-//! the system on its own.
+//! smaller, but for what the interpreter of scripts asks for (`passing.rs`); what is larger has a
+//! mapping of its own (`mappings.rs`).
 //!
 //! # Why not the general allocator alone
 //!
@@ -29,8 +29,8 @@
 //! [`purge`] unmaps extents that are free as a whole, but for one a stripe, and gives the pages of other free
 //! blocks of 16 KB and more back. The server calls it from its freeing thread, some at a time: unmapping an
 //! extent takes about a millisecond, for which neither the thread that happens to free its last block nor one
-//! that waits for the stripe's lock should have to pay. A block with a mapping of its own goes back when it
-//! is freed, and grows without a copy.
+//! that waits for the stripe's lock should have to pay. A block with a mapping of its own goes back
+//! some calls after it was freed, and grows without a copy.
 //!
 //! That helps where neighbours went together. After many deletions at random every extent still holds
 //! something, and the blocks themselves must move: `evacuation.rs` chooses extents and closes them,
@@ -52,6 +52,7 @@ mod huge;
 mod lock;
 #[cfg(test)]
 mod machine_tests;
+mod mappings;
 mod passing;
 mod stripe;
 mod stripes;
@@ -61,6 +62,7 @@ pub use evacuation::{
 };
 pub(crate) use heads::HEAD;
 pub use huge::{huge_bytes, is_unite_due, unite};
+use mappings::MAPPINGS;
 use std::alloc::{GlobalAlloc, Layout};
 use stripe::Stripe;
 pub use stripe::{StripeStats, Usage};
@@ -112,13 +114,18 @@ pub fn stripes() -> impl Iterator<Item = StripeStats> {
 
 /// Whether [`purge`] may find something to do.
 pub fn is_purge_due() -> bool {
-    STRIPE.iter().any(Stripe::is_purge_due)
+    MAPPINGS.is_purge_due() || STRIPE.iter().any(Stripe::is_purge_due)
 }
 
 /// Gives pages of free blocks back to the system, at most `budget` blocks a stripe, so that a caller with
 /// work to do is not held up. Returns how many blocks gave pages.
 pub fn purge(budget: usize) -> usize {
-    STRIPE.iter().map(|s| s.purge(budget)).sum()
+    MAPPINGS.purge(budget) + STRIPE.iter().map(|s| s.purge(budget)).sum::<usize>()
+}
+
+/// Gives back what [`purge`] would keep for some calls more.
+pub fn purge_kept() {
+    MAPPINGS.purge_all();
 }
 
 /// Memory of a stripe: this thread's own, but while it panics with that one's lock in its hands, whichever
@@ -182,7 +189,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
         match tier(layout) {
             Tier::Stripe => serve(layout.size()),
             Tier::Passing => passing::alloc(layout.size()),
-            Tier::Mapping => extent::map_pages(layout.size()),
+            Tier::Mapping => MAPPINGS.alloc(layout.size()),
             // SAFETY: the caller's promise is passed on.
             Tier::General => unsafe { self.0.alloc(layout) },
         }
@@ -199,8 +206,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
                 }
                 block
             }
-            // The system's pages are zero.
-            Tier::Mapping => extent::map_pages(layout.size()),
+            Tier::Mapping => MAPPINGS.alloc_zeroed(layout.size()),
             // SAFETY: the caller's promise is passed on.
             Tier::General => unsafe { self.0.alloc_zeroed(layout) },
         }
@@ -212,7 +218,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
             match tier(layout) {
                 Tier::Stripe => stripe::owner(block).free(block),
                 Tier::Passing => passing::free(block, layout.size()),
-                Tier::Mapping => extent::unmap_pages(block, layout.size()),
+                Tier::Mapping => MAPPINGS.free(block, layout.size()),
                 Tier::General => self.0.dealloc(block, layout),
             }
         }
@@ -226,7 +232,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Arena<A> {
             (Tier::Stripe, Tier::Stripe) if unsafe { stripe::owner(block).resize(block, size) } => block,
             (Tier::Passing, Tier::Passing) if passing::is_same(layout.size(), size) => block,
             // SAFETY: the block is a mapping of the layout's size.
-            (Tier::Mapping, Tier::Mapping) => unsafe { extent::remap_pages(block, layout.size(), size) },
+            (Tier::Mapping, Tier::Mapping) => unsafe { MAPPINGS.resize(block, layout.size(), size) },
             // SAFETY: the caller's promise is passed on.
             (Tier::General, Tier::General) => unsafe { self.0.realloc(block, layout, size) },
             // SAFETY: `block` is live with `layout`, `wanted` is a valid layout.

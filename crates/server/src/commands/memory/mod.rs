@@ -167,6 +167,7 @@ fn doctor(call: &mut ServerCall<'_>) -> Done {
 /// go on.
 fn purge(call: &mut ServerCall<'_>) -> Done {
     const BLOCKS_AT_A_TIME: usize = 256;
+    arena::purge_kept();
     while arena::is_purge_due() && arena::purge(BLOCKS_AT_A_TIME) > 0 {}
     call.reply.ok();
     Ok(())
