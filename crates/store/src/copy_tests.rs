@@ -35,7 +35,7 @@ fn a_copy_lies_where_its_source_does_until_one_of_them_is_written() {
 #[test]
 fn what_a_copy_still_holds_is_no_garbage_and_the_last_owner_leaves_it() {
     let keyspace = keyspace(0);
-    set(&keyspace, "text", &"x".repeat(4 << 20), Expiry::Clear);
+    set(&keyspace, "text", &"x".repeat(6 << 20), Expiry::Clear);
     let settings = Settings::default();
     let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &[b"text", b"copy"]);
     let value = view.copy(&keys[0]).expect("it is there");
@@ -178,7 +178,7 @@ fn a_copy_of_a_copy_outlives_both_and_the_source_can_be_edited_first() {
 #[test]
 fn what_a_value_is_moved_over_is_freed_in_the_background_where_it_is_large() {
     let keyspace = keyspace(0);
-    set(&keyspace, "large", &"x".repeat(4 << 20), Expiry::Clear);
+    set(&keyspace, "large", &"x".repeat(6 << 20), Expiry::Clear);
     set(&keyspace, "small", "v", Expiry::Clear);
     let settings = Settings::default();
     let (mut view, keys) = keyspace.lock_named(0, NOW, &settings, &[b"small", b"large"]);

@@ -69,8 +69,10 @@ pub(crate) fn describe(found: &Found<'_, Value>) -> KeyInfo {
                 info.int = if let Item::Int(n) = item { Some(n) } else { None };
                 info.serialized_bytes = string_dump_bytes(item);
             }
-            if let Some(Value::Str(bytes)) = outside {
-                info.add_outside(bytes.len() as u64, bytes.capacity() as u64);
+            if let Some((text, room_bytes)) =
+                outside.and_then(|value| value.text().zip(value.text_room_bytes()))
+            {
+                info.add_outside(text.len() as u64, room_bytes as u64);
             }
         }
     }

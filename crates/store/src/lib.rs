@@ -6,6 +6,7 @@
 //! | `keyspace/` | shards and their locks, what a command sees of them, work on all keys |
 //! | `entry.rs`, `value.rs`, `kind.rs` | the bytes of a keyspace entry; what lies outside; the types |
 //! | `string.rs`, `list/`, `hash/`, `set/`, `zset/`, `stream/` | the types: a value API each |
+//! | `arrived.rs` | long strings that stay in the buffer of their request |
 //! | `edit.rs`, `site.rs` | the life cycle of a collection that is edited; its entry meanwhile |
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
 //! | `snapshot.rs`, `halt.rs` | a value as it was at one moment; where a walk over one stands |
@@ -16,6 +17,7 @@
 //! | `info.rs`, `key_info.rs`, `lazyfree.rs` | what clients are told about a key; what UNLINK counts |
 //! | `settings.rs` | the settings that the data depends on |
 //! | `restless/` | for tests: data that comes and goes without a client seeing it |
+mod arrived;
 #[cfg(test)]
 mod build_tests;
 #[cfg(test)]
@@ -67,6 +69,7 @@ pub use hash::build::NewField;
 pub use hash::tree::Lifetime;
 pub use info::Brief;
 pub use key_info::KeyInfo;
+pub use keyspace::arrivals::Arrival;
 pub use keyspace::aside::Extent;
 pub use keyspace::frozen::{Frozen, FrozenDb, FrozenEntry, FrozenShard};
 pub use keyspace::garbage::{Garbage, Weight};

@@ -5,6 +5,7 @@
 //! one descent, and a copy in place if the old value has the same size.
 use crate::entry::{INLINE_BYTES_MAX, Meta, Shape, Stamp};
 use crate::expiry::deadline::Deadline;
+use crate::keyspace::arrivals::OFFERED_BYTES_MIN;
 use crate::keyspace::view::{Before, EditContext};
 use crate::kind::{Kind, WrongType};
 use crate::value::Form;
@@ -95,6 +96,11 @@ impl View<'_> {
 
     /// Writes a string under `key`, in the place of a value of any type. One descent.
     pub fn put_string(&mut self, key: &Key<'_>, value: &[u8], form: Form, expiry: Expiry) {
+        if value.len() >= OFFERED_BYTES_MIN
+            && let Some(arrived) = self.keyspace.arrivals.find(value)
+        {
+            return self.put_outside(key, arrived, expiry);
+        }
         let value = Encoded::new(value, form);
         let (map, seed, mut context) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
@@ -105,6 +111,23 @@ impl View<'_> {
                 context.store(entry, &before, &value, deadline);
             }
             Entry::Vacant(entry) => context.insert(entry, &value, expiry.applied_to(Deadline::Never)),
+        }
+    }
+
+    /// Writes a long string that nobody has yet, or whoever runs the request.
+    #[cold]
+    fn put_outside(&mut self, key: &Key<'_>, value: Shared<Value>, expiry: Expiry) {
+        let (map, seed, mut context) = self.open(key);
+        match map.entry(seed, key.hash, key.bytes()) {
+            Entry::Occupied(mut entry) => {
+                let before = context.read(&mut entry);
+                let deadline = expiry.applied_to(before.live().unwrap_or(Deadline::Never));
+                context.timer.change(&mut entry, before.deadline, deadline);
+                context.store_outside(entry, &before, value, deadline);
+            }
+            Entry::Vacant(entry) => {
+                context.insert_outside(entry, value, expiry.applied_to(Deadline::Never));
+            }
         }
     }
 
@@ -208,14 +231,15 @@ impl View<'_> {
     pub fn reclaim(&mut self, key: &Key<'_>) -> Option<Vec<u8>> {
         let (map, seed, mut context) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return None };
-        if !matches!(entry.outside(), Some(Value::Str(bytes)) if bytes.capacity() >= RECLAIMED_BYTES_MIN) {
+        let room_bytes = entry.outside().and_then(Value::text_room_bytes);
+        if room_bytes.is_none_or(|bytes| bytes < RECLAIMED_BYTES_MIN) {
             return None;
         }
         let (meta, payload) = (entry.meta(), entry.inline().to_vec());
         let empty = Shared::new(Value::Str(Vec::new()));
         let mut old = entry.replace(meta, &payload, Some(empty), &mut context.timer)?;
         match old.is_shared() {
-            false if let Value::Str(bytes) = old.make_mut() => Some(std::mem::take(bytes)),
+            false if let Some(text) = old.make_mut().text_mut() => Some(std::mem::take(text)),
             _ => {
                 context.discard(Some(old));
                 None
@@ -377,9 +401,9 @@ impl EditContext<'_> {
             return Ok(result);
         }
         check(item.text(&mut I64Text::new()))?;
-        match entry.outside_mut() {
-            Some(Value::Str(bytes)) => Ok(edit(bytes)),
-            _ => Err(WrongType.into()),
+        match entry.outside_mut().and_then(Value::text_mut) {
+            Some(text) => Ok(edit(text)),
+            None => Err(WrongType.into()),
         }
     }
 
@@ -395,10 +419,23 @@ impl EditContext<'_> {
         if text.len() <= HANDED_OVER_BYTES_MIN {
             return self.store(entry, before, &Encoded::new(text, form), deadline);
         }
+        self.store_outside(entry, before, Shared::new(Value::Str(std::mem::take(text))), deadline);
+    }
+
+    /// As [`EditContext::store`] of a long string.
+    fn store_outside(
+        &mut self,
+        entry: Occupied<'_, Value>,
+        before: &Before,
+        value: Shared<Value>,
+        deadline: Deadline,
+    ) {
+        if !before.meta.is_string() {
+            self.forget_fields(&entry);
+        }
         let stamp = Stamp::new(deadline);
         let meta = Meta::new(Shape::Long, &stamp);
-        let outside = Shared::new(Value::Str(std::mem::take(text)));
-        let old = entry.replace(meta.0, stamp.as_bytes(), Some(outside), &mut self.timer);
+        let old = entry.replace(meta.0, stamp.as_bytes(), Some(value), &mut self.timer);
         self.discard(old);
     }
 
@@ -408,10 +445,16 @@ impl EditContext<'_> {
         if text.len() <= HANDED_OVER_BYTES_MIN {
             return self.insert(entry, &Encoded::new(text, form), Deadline::Never);
         }
-        let meta = Meta::new(Shape::Long, &Stamp::new(Deadline::Never));
-        let outside = Shared::new(Value::Str(std::mem::take(text)));
+        self.insert_outside(entry, Shared::new(Value::Str(std::mem::take(text))), Deadline::Never);
+    }
+
+    /// As [`EditContext::insert`] of a long string.
+    fn insert_outside(&mut self, mut entry: Vacant<'_, Value>, value: Shared<Value>, deadline: Deadline) {
         self.note_created();
-        entry.insert(meta.0, &[], Some(outside), &mut self.timer);
+        self.timer.change(&mut entry, Deadline::Never, deadline);
+        let stamp = Stamp::new(deadline);
+        let meta = Meta::new(Shape::Long, &stamp);
+        entry.insert(meta.0, stamp.as_bytes(), Some(value), &mut self.timer);
     }
 
     /// Gives an entry another deadline, of which the timer has been told already. The value stays.

@@ -4,6 +4,7 @@
 //! Text that reads as an integer is stored as one, whatever name OBJECT ENCODING has to give: the name is in
 //! the shape, not in the bytes. This file is on the path of every request: nothing here allocates, but for
 //! values that lie outside.
+use crate::arrived::Arrived;
 use crate::entry::{INLINE_BYTES_MAX, Meta, Shape};
 use crate::hash::name::HashName;
 use crate::hash::tree::HashTree;
@@ -27,6 +28,8 @@ const EMBSTR_BYTES_MAX: usize = 44;
 #[derive(Clone)]
 pub(crate) enum Value {
     Str(Vec<u8>),
+    /// A string as well, in the buffer of its request.
+    Arrived(Arrived),
     List(ListTree),
     Set(SetTree),
     Hash(HashTree),
@@ -75,7 +78,7 @@ impl Value {
     /// The value as a collection; None for a string.
     pub(crate) fn collection(&self) -> Option<&dyn Outside> {
         match self {
-            Value::Str(_) => None,
+            Value::Str(_) | Value::Arrived(_) => None,
             Value::List(tree) => Some(tree),
             Value::Hash(tree) => Some(tree),
             Value::Set(members) => Some(members),
@@ -86,12 +89,38 @@ impl Value {
 
     pub(crate) fn collection_mut(&mut self) -> Option<&mut dyn Outside> {
         match self {
-            Value::Str(_) => None,
+            Value::Str(_) | Value::Arrived(_) => None,
             Value::List(tree) => Some(tree),
             Value::Hash(tree) => Some(tree),
             Value::Set(members) => Some(members),
             Value::ZSet(set) => Some(set),
             Value::Stream(stream) => Some(&mut **stream),
+        }
+    }
+
+    /// The text of a string.
+    pub(crate) fn text(&self) -> Option<&[u8]> {
+        match self {
+            Value::Str(text) => Some(text),
+            Value::Arrived(arrived) => Some(arrived.text()),
+            _ => None,
+        }
+    }
+
+    /// The text of a string, to be edited. What stood around it goes.
+    pub(crate) fn text_mut(&mut self) -> Option<&mut Vec<u8>> {
+        if let Value::Arrived(arrived) = self {
+            *self = Value::Str(arrived.take_text());
+        }
+        if let Value::Str(text) = self { Some(text) } else { None }
+    }
+
+    /// Bytes of memory that the text of a string takes.
+    pub(crate) fn text_room_bytes(&self) -> Option<usize> {
+        match self {
+            Value::Str(text) => Some(text.capacity()),
+            Value::Arrived(arrived) => Some(arrived.room_bytes()),
+            _ => None,
         }
     }
 }
@@ -167,7 +196,7 @@ pub(crate) fn string_value<'e>(
     match (meta.shape(), outside) {
         (Shape::Int | Shape::IntText | Shape::IntRaw, _) => Ok(Item::Int(read_int(meta.value(payload)))),
         (Shape::Bytes | Shape::BytesRaw, _) => Ok(Item::Bytes(meta.value(payload))),
-        (Shape::Long, Some(Value::Str(bytes))) => Ok(Item::Bytes(bytes)),
+        (Shape::Long, Some(value)) => value.text().map(Item::Bytes).ok_or(WrongType),
         _ => Err(WrongType),
     }
 }

@@ -282,6 +282,21 @@ impl<'s> Batch<'s> {
         turn.requests = first..self.requests.len();
     }
 
+    /// Offers the bytes of a turn to those who would store its longest argument, if they are one request that
+    /// lies in a buffer of its own.
+    #[cold]
+    pub(super) fn offer(&self, turn: &Turn, input: &mut Input, keyspace: &Keyspace) {
+        let whole = |request: &Parsed<'_>| request.end == input.rest().len();
+        let [request] = &self.requests[turn.requests.clone()] else { return };
+        if matches!(turn.source, Source::Scratch(_)) || !whole(request) {
+            return;
+        }
+        let spans = &self.spans[turn.first_span..request.spans_end];
+        if let Some(longest) = spans.iter().max_by_key(|span| span.len) {
+            input.offer(longest.start..longest.start + longest.len, keyspace);
+        }
+    }
+
     /// `executed` of the turn's parsed requests have run.
     pub(super) fn advance(&self, turn: &mut Turn, executed: usize) {
         turn.executed += executed;
@@ -369,8 +384,14 @@ impl<'s> Batch<'s> {
             Source::Scratch(range) if range.start + turn.done == range.end => {}
             Source::Scratch(range) => {
                 cold_path();
-                connection.input.keep(&self.scratch[range.start + turn.done..range.end]);
-                if range.len() >= RECEIVE_BYTES {
+                let is_full = range.len() >= RECEIVE_BYTES;
+                let wanted_bytes = match turn.rest {
+                    Rest::Unfinished { wanted_bytes } if is_full => wanted_bytes,
+                    _ => 0,
+                };
+                let bytes = &self.scratch[range.start + turn.done..range.end];
+                connection.input.keep(bytes, wanted_bytes);
+                if is_full {
                     connection.input.note_received(RECEIVE_BYTES, RECEIVE_BYTES);
                 }
             }

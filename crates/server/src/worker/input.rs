@@ -14,6 +14,9 @@
 //! (`receive_while_waiting`). The rest is moved only where at least as many bytes have run, where the
 //! buffer has to grow, or, if it is the beginning of a small request, into the buffer of all connections.
 
+use std::ops::Range;
+use store::{Arrival, Keyspace};
+
 /// The beginning of a request of no more than this is moved into the buffer into which all connections
 /// receive: a connection that waits for the rest of a small request then needs no buffer of its own.
 const SMALL_BYTES: usize = 1 << 10;
@@ -21,13 +24,14 @@ const SMALL_BYTES: usize = 1 << 10;
 const ROOM_BYTES_MIN: usize = 16 << 10;
 /// Room is made for at least this many bytes after a receive that brought all that it asked for.
 const STREAM_BYTES: usize = 64 << 10;
-/// A request that is known to be long gets room for so many times what has arrived of it.
-const GROWTH: usize = 4;
+/// A request gets room for all of it at once where it is no more than so many times as long as what has
+/// arrived of it, and else for twice as much as has.
+const LAST_GROWTH: usize = 8;
 /// One receive asks for this many bytes at most, so that no client keeps its worker for long.
 const RECEIVE_BYTES_MAX: usize = 256 << 10;
 
 /// The bytes of one connection, and how far they have run.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Input {
     bytes: Vec<u8>,
     done: usize,
@@ -35,6 +39,8 @@ pub(super) struct Input {
     wanted_bytes: usize,
     /// The last receive brought all that it asked for.
     is_streaming: bool,
+    /// Has the bytes while they are offered to those who would store what they hold.
+    offer: Option<Arrival>,
     #[cfg(test)]
     moved_bytes: usize,
 }
@@ -57,7 +63,28 @@ impl Input {
 
     /// The bytes that have not run.
     pub(super) fn rest(&self) -> &[u8] {
-        &self.bytes[self.done..]
+        let bytes = self.offer.as_ref().map_or(&self.bytes[..], Arrival::buffer);
+        &bytes[self.done..]
+    }
+
+    /// Offers the rest, a whole request that is about to run: if it has this part of it stored, that stays
+    /// where it is. Until [`Input::end_offer`] it can only be read.
+    pub(super) fn offer(&mut self, text: Range<usize>, keyspace: &Keyspace) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.shrink_to_fit();
+        match keyspace.offer(bytes, self.done + text.start..self.done + text.end) {
+            Ok(offer) => self.offer = Some(offer),
+            Err(bytes) => self.bytes = bytes,
+        }
+    }
+
+    /// The request has run, or has to wait. Nothing is left where it was stored.
+    pub(super) fn end_offer(&mut self) {
+        let Some(offer) = self.offer.take() else { return };
+        match offer.end() {
+            Some(bytes) => self.bytes = bytes,
+            None => self.clear(),
+        }
     }
 
     /// The bytes that have not run, for a parser that decodes them in place.
@@ -67,6 +94,10 @@ impl Input {
 
     /// This many bytes of the rest have run.
     pub(super) fn advance(&mut self, bytes: usize) {
+        if self.is_empty() {
+            // What has run has been stored.
+            return;
+        }
         self.done += bytes;
         self.wanted_bytes = 0;
         debug_assert!(self.done <= self.bytes.len(), "what has run has arrived");
@@ -84,6 +115,7 @@ impl Input {
 
     /// Drops all bytes and frees their memory.
     pub(super) fn clear(&mut self) {
+        self.offer = None;
         (self.bytes, self.done, self.wanted_bytes) = (Vec::new(), 0, 0);
     }
 
@@ -93,9 +125,11 @@ impl Input {
         self.replace(rest[..rest.len().min(len)].to_vec());
     }
 
-    /// Appends a copy of these bytes.
-    pub(super) fn keep(&mut self, bytes: &[u8]) {
+    /// Appends a copy of these bytes, with room for as many more as are wanted of the request that they end
+    /// with.
+    pub(super) fn keep(&mut self, bytes: &[u8], wanted_bytes: usize) {
         self.note_moved(bytes.len());
+        self.bytes.reserve_exact(bytes.len() + growth_bytes(bytes.len(), wanted_bytes));
         self.bytes.extend_from_slice(bytes);
         self.wanted_bytes = 0;
     }
@@ -136,11 +170,10 @@ impl Input {
             self.close_up();
         }
         let least = if self.is_streaming { STREAM_BYTES } else { ROOM_BYTES_MIN };
-        let (wanted, times) =
-            if self.wanted_bytes == 0 { (usize::MAX, 1) } else { (self.wanted_bytes, GROWTH - 1) };
+        let wanted = if self.wanted_bytes == 0 { usize::MAX } else { self.wanted_bytes };
         if self.bytes.capacity() - self.bytes.len() < wanted.min(least) {
             self.close_up();
-            self.bytes.reserve_exact(wanted.clamp(least, (self.bytes.len() * times).max(least)));
+            self.bytes.reserve_exact(growth_bytes(self.bytes.len(), wanted).max(least));
         }
         let limit = (self.bytes.capacity() - self.bytes.len()).min(RECEIVE_BYTES_MAX);
         (&mut self.bytes, limit)
@@ -170,6 +203,11 @@ impl Input {
     fn note_moved(&mut self, _: usize) {}
 }
 
+/// How many bytes more there is to be room for where so many have arrived, and so many are wanted.
+fn growth_bytes(arrived: usize, wanted: usize) -> usize {
+    if wanted <= arrived.saturating_mul(LAST_GROWTH - 1) { wanted } else { arrived }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +215,7 @@ mod tests {
     #[test]
     fn requests_that_run_one_by_one_move_nothing() {
         let mut input = Input::default();
-        input.keep(&vec![b'x'; 1 << 20]);
+        input.keep(&vec![b'x'; 1 << 20], 0);
         while input.len() > 100 {
             input.advance(14);
         }
@@ -200,7 +238,7 @@ mod tests {
                 let mut scratch = Vec::new();
                 input.move_to(&mut scratch);
                 scratch.push(b'x');
-                input.keep(&scratch);
+                input.keep(&scratch, 0);
             }
             input.await_more(len - sent);
         }
@@ -212,7 +250,7 @@ mod tests {
     fn what_arrives_behind_requests_that_run_one_by_one_moves_each_byte_a_few_times() {
         const LEN: usize = 1 << 20;
         let mut input = Input::default();
-        input.keep(&vec![b'x'; LEN]);
+        input.keep(&vec![b'x'; LEN], 0);
         let mut received = LEN;
         while input.len() > 100 {
             input.advance(14);
@@ -227,10 +265,10 @@ mod tests {
     #[test]
     fn room_follows_what_has_arrived_and_not_what_was_announced() {
         let mut input = Input::default();
-        input.keep(&[b'x'; SMALL_BYTES + 1]);
+        input.keep(&[b'x'; SMALL_BYTES + 1], 0);
         input.await_more(500 << 20);
         assert!(input.stays());
-        while input.len() < 100 << 20 {
+        while input.len() < 60 << 20 {
             let (bytes, limit) = input.make_room();
             let len = bytes.len() + limit;
             assert!(bytes.capacity() >= len, "so that receiving makes none of its own");
@@ -238,7 +276,7 @@ mod tests {
             input.note_received(limit, limit);
             input.await_more((500 << 20) - input.len());
             assert!(
-                input.room_bytes() <= GROWTH * input.len() + STREAM_BYTES,
+                input.room_bytes() <= 2 * input.len() + STREAM_BYTES,
                 "{} for {}",
                 input.room_bytes(),
                 input.len()
@@ -249,7 +287,7 @@ mod tests {
     #[test]
     fn an_argument_takes_no_more_than_its_length_in_the_end() {
         let mut input = Input::default();
-        input.keep(&vec![b'x'; STREAM_BYTES]);
+        input.keep(&vec![b'x'; STREAM_BYTES], 0);
         let len = 10_000_000;
         while input.len() < len {
             input.await_more(len - input.len());
@@ -264,7 +302,7 @@ mod tests {
     #[test]
     fn what_follows_a_large_request_does_not_hold_its_room() {
         let mut input = Input::default();
-        input.keep(&vec![b'x'; 1 << 20]);
+        input.keep(&vec![b'x'; 1 << 20], 0);
         input.advance((1 << 20) - 3);
         input.await_more(0);
         assert_eq!((input.rest(), input.room_bytes()), (&b"xxx"[..], 3));

@@ -64,7 +64,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
-use store::Garbage;
+use store::{Arrival, Garbage};
 use table::{Connection, Flow, Table};
 
 /// Buffers of a batch that take more than this are given back as soon as it has run; smaller ones ten times a
@@ -465,7 +465,16 @@ impl<'s> Worker<'s> {
         let request_bytes = self.batch.bytes(turn, &connection.input).len();
         let records_end = self.executor.end_of_records();
         self.executor.start_turn(&mut connection.session, request_bytes);
+        let may_be_stored = request_bytes >= Arrival::BYTES_MIN;
+        if may_be_stored {
+            cold_path();
+            self.batch.offer(turn, &mut connection.input, &self.server.keyspace);
+        }
         self.execute(turn, records_end);
+        if may_be_stored && let Some(connection) = self.table.at(turn.id) {
+            cold_path();
+            connection.input.end_offer();
+        }
         while matches!(turn.rest, Rest::Unparsed) && self.may_go_on(turn) {
             cold_path();
             self.parse(turn);
@@ -586,6 +595,7 @@ impl<'s> Worker<'s> {
     fn lend_session(&mut self, turn: &mut Turn, place: (Range<usize>, usize), ticks: u64) {
         let Worker { table, batch, executor, reply, server, scripts, returned, .. } = self;
         let Some(connection) = table.at(turn.id) else { return };
+        connection.input.end_offer();
         let request = batch.take_request(turn, &mut connection.input, place);
         let Connection { session, unfinished, flow, .. } = connection;
         let by = (&**server, executor, (&*scripts, &*returned));

@@ -14,7 +14,6 @@
 use crate::event::{Classes, Listener};
 use crate::eviction::uses::Uses;
 use crate::keyspace::shards::Draws;
-use crate::value::Value;
 use crate::{Key, Keyspace, View};
 use base::random::Random;
 use std::sync::atomic::Ordering::Relaxed;
@@ -98,7 +97,7 @@ impl View<'_> {
             None => {
                 Extent { elements: (found.inline.len() as u64).div_ceil(2), bytes: found.inline.len() as u64 }
             }
-            Some(Value::Str(text)) => Extent { elements: 1, bytes: text.len() as u64 },
+            Some(value) if let Some(text) = value.text() => Extent { elements: 1, bytes: text.len() as u64 },
             Some(value) => value.collection().map_or_else(Extent::default, |all| {
                 let bytes = all.bytes().unwrap_or(all.len() * 16);
                 Extent { elements: all.len(), bytes }

@@ -11,10 +11,12 @@
 //! | `guards.rs`, `held.rs` | the locks of a view; locks that outlive it |
 //! | `keys.rs` | the keys of a command that names several |
 //! | `view.rs` | what a command sees of the shards it holds |
+//! | `arrivals.rs` | buffers of requests that run, which a key may keep |
 //! | `aside.rs` | some data as it was at one moment, for a command that reads it |
 //! | `made.rs` | what a command has made of its keys beside, and how it takes their place |
 //! | `whole.rs` | work on all keys: walks, counts, flushes |
 //! | `relocate.rs` | moving data out of sparse memory |
+pub(crate) mod arrivals;
 pub(crate) mod aside;
 pub(crate) mod ears;
 #[cfg(test)]

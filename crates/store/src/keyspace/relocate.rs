@@ -168,6 +168,12 @@ fn relocate_value(value: &mut Value, limits: StepLimits, moves: &mut Moves) -> O
             moves.note(has_moved, bytes.len());
             None
         }
+        Value::Arrived(arrived) => {
+            let bytes = arrived.buffer_mut();
+            let has_moved = relocate_vec(bytes);
+            moves.note(has_moved, bytes.len());
+            None
+        }
         other => match other.collection_mut()? {
             long if long.len() > limits.len_max => Some(0),
             short => short.relocate(0, limits.effort, moves),

@@ -254,7 +254,7 @@ impl Shard {
 
 /// A string of more bytes is freed in the background, because the kernel takes a while to collect its pages;
 /// so is a collection of more bytes or elements than the next two say, which has some 64 allocations or more.
-const DROPPED_BYTES_MAX: u64 = 4 << 20;
+const DROPPED_BYTES_MAX: u64 = 5 << 20;
 const DROPPED_COLLECTION_BYTES_MAX: u64 = 64 * 512;
 const DROPPED_COLLECTION_LEN_MAX: u64 = 4096;
 /// How many bytes an element is taken for if the size of its collection is not known.
@@ -262,11 +262,10 @@ const FORGOTTEN_ELEMENT_BYTES: u64 = 16;
 
 /// About how many bytes a value outside takes.
 pub(crate) fn value_bytes(value: &Value) -> u64 {
-    match value {
-        Value::Str(bytes) => bytes.capacity() as u64,
-        other => other
-            .collection()
-            .map_or(0, |collection| collection.bytes().unwrap_or(collection.len() * FORGOTTEN_ELEMENT_BYTES)),
+    match (value.text_room_bytes(), value.collection()) {
+        (Some(bytes), _) => bytes as u64,
+        (None, Some(all)) => all.bytes().unwrap_or(all.len() * FORGOTTEN_ELEMENT_BYTES),
+        (None, None) => 0,
     }
 }
 

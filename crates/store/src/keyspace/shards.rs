@@ -15,6 +15,7 @@
 //! the process stops.
 use crate::eviction::uses::Uses;
 use crate::expiry::notes::NEVER_DUE;
+use crate::keyspace::arrivals::{Arrival, Arrivals};
 use crate::keyspace::ears::Listening;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::guards::Guards;
@@ -28,9 +29,9 @@ use base::Millis;
 use base::hash::{Hash, SHARD_BITS_MAX, Seed};
 use base::permutation::Permutation;
 use base::random::Random;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 #[derive(Clone, Copy, Debug)]
 pub struct KeyspaceOptions {
@@ -69,6 +70,7 @@ pub struct Keyspace {
     pub(crate) soonest: AtomicI64,
     pub(crate) lengths: Lengths,
     pub(crate) uses: Uses,
+    pub(crate) arrivals: Arc<Arrivals>,
     pub(crate) shard_bits: u32,
     databases: u16,
     pub(crate) seeds: Seeds,
@@ -107,12 +109,19 @@ impl Keyspace {
             soonest: AtomicI64::new(NEVER_DUE),
             lengths: Lengths::new(shards as usize, databases),
             uses: Uses::new(),
+            arrivals: Arc::default(),
             shard_bits,
             databases,
             seeds,
             is_expiry_resting: AtomicBool::new(false),
             expire_turn: AtomicUsize::new(0),
         }
+    }
+
+    /// Offers the buffer of a request that is about to run to whoever stores `text`, a part of it, until the
+    /// arrival ends. The buffer comes back at once where that is too short, or too little of the whole.
+    pub fn offer(&self, buffer: Vec<u8>, text: Range<usize>) -> Result<Arrival, Vec<u8>> {
+        self.arrivals.offer(buffer, text)
     }
 
     /// How many databases there are; they are numbered from 0.

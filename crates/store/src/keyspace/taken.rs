@@ -123,8 +123,8 @@ impl View<'_> {
         let (map, seed, _) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return Ok(None) };
         let meta = Meta(entry.meta());
-        if let Some(Value::Str(bytes)) = entry.found().outside
-            && bytes.len() > LONG_BYTES
+        if let Some(text) = entry.found().outside.and_then(Value::text)
+            && text.len() > LONG_BYTES
         {
             return Err(TooLong);
         }

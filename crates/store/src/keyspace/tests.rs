@@ -254,7 +254,7 @@ fn what_is_large_is_left_for_the_background_and_what_is_small_is_not() {
     assert_eq!(garbage_of("large", &remove), 1);
     push("large", 100_000);
     assert_eq!(garbage_of("large", &|view, key| view.put_string(key, b"v", Form::Auto, Expiry::Clear)), 1);
-    set(&keyspace, "text", &"x".repeat(4 << 20), Expiry::Clear);
+    set(&keyspace, "text", &"x".repeat(6 << 20), Expiry::Clear);
     assert_eq!(garbage_of("text", &remove), 1);
 }
 
