@@ -417,6 +417,12 @@ impl Epoll {
         }
     }
 
+    /// The connection, if it is open and nothing waits to be sent.
+    fn free_conn(&self, id: ConnId) -> Option<&Conn> {
+        let is_free = |conn: &&Conn| conn.life == Life::Open && conn.queue.is_empty() && !conn.is_blocked;
+        self.table.get(id).filter(is_free)
+    }
+
     /// The connection, if it is open.
     fn open_conn(&mut self, id: ConnId) -> Option<&mut Conn> {
         self.table.get_mut(id).filter(|conn| conn.life == Life::Open)
@@ -590,9 +596,7 @@ impl Engine for Epoll {
         if data.len() < SEND_AT_ONCE_BYTES {
             return self.send(id, data);
         }
-        let is_free = |conn: &&Conn| conn.life == Life::Open && conn.queue.is_empty() && !conn.is_blocked;
-        let conn = self.table.get(id).filter(is_free);
-        let sent = conn.map_or(0, |conn| send_some(conn, data));
+        let sent = self.free_conn(id).map_or(0, |conn| send_some(conn, data));
         if sent == data.len() {
             data.clear();
             return 0;
@@ -603,6 +607,11 @@ impl Engine for Epoll {
             conn.queue.advance(sent, &mut self.pool);
         }
         conn.queue.bytes()
+    }
+
+    fn send_from(&mut self, id: ConnId, pieces: &[IoSlice<'_>]) -> usize {
+        // An error comes again when what is left is sent.
+        self.free_conn(id).map_or(0, |conn| socket::send_pieces(conn.fd.as_raw_fd(), pieces).unwrap_or(0))
     }
 
     fn unsent_bytes(&self, id: ConnId) -> usize {

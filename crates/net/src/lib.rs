@@ -18,7 +18,7 @@ mod uring;
 mod waker;
 
 use base::Millis;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -184,6 +184,12 @@ pub trait Engine: Send {
     /// before anything that the caller does next.
     fn send_at_once(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
         self.send(id, data)
+    }
+    /// Hands pieces to the kernel now, from where they lie, as far as it takes them at once; returns how many
+    /// bytes that were. That is 0 where something waits before them, or where they cannot be sent as they
+    /// are: then they are to be queued.
+    fn send_from(&mut self, _: ConnId, _: &[IoSlice<'_>]) -> usize {
+        0
     }
     /// As `send`, for what nobody waits for, such as messages to many: it leaves when the connection has its
     /// turn, or with what `send` queues behind it. Each poll sends to some connections, those first that have

@@ -26,7 +26,7 @@ use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Received, Wait, Waker, n
 use base::Millis;
 use std::collections::VecDeque;
 use std::hint::cold_path;
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -590,6 +590,13 @@ impl<E: Engine> Engine for TlsEngine<E> {
         match self.slot(id) {
             None => self.inner.send_at_once(id, data),
             Some(_) => self.send_secure(id, data, Leave::Soon),
+        }
+    }
+
+    fn send_from(&mut self, id: ConnId, pieces: &[IoSlice<'_>]) -> usize {
+        match self.slot(id) {
+            None => self.inner.send_from(id, pieces),
+            Some(_) => 0,
         }
     }
 

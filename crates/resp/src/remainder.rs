@@ -30,6 +30,18 @@ pub trait Remainder: Send {
     /// may stop where the reply became full.
     fn write(&mut self, reply: &mut Reply, enough: Enough) -> ControlFlow<()>;
 
+    /// Bytes that come next and lie somewhere already, so that they can be sent from there. Nothing where
+    /// they have to be written.
+    fn ready(&self) -> [&[u8]; 2] {
+        [&[], &[]]
+    }
+
+    /// So many of the bytes that are ready have been sent; `Break` when those were the last.
+    fn skip(&mut self, bytes: usize) -> ControlFlow<()> {
+        debug_assert_eq!(bytes, 0, "nothing was ready");
+        ControlFlow::Continue(())
+    }
+
     /// How many bytes it has allocated for itself.
     fn bytes(&self) -> usize;
 

@@ -45,6 +45,9 @@ pub struct Reply {
     /// The length of `out` from which on the reply [is due](Reply::is_due); 0 when it is full.
     due_bytes: usize,
     remainder: Option<Box<dyn Remainder>>,
+    /// Whether a long string may be left where it lies, to be sent from there. Not where a setting bounds
+    /// what the client is owed: all of the reply counts then.
+    pub may_leave_texts: bool,
 }
 
 /// A reply of so many bytes is due: its owner may send it before the batch has ended.
@@ -55,7 +58,14 @@ const HEADER_BYTES_MAX: usize = 23;
 impl Reply {
     /// An empty buffer without a bound. Allocates nothing.
     pub fn new(protocol: Protocol) -> Reply {
-        Reply { out: Vec::new(), protocol, bytes_max: usize::MAX, due_bytes: DUE_BYTES, remainder: None }
+        Reply {
+            out: Vec::new(),
+            protocol,
+            bytes_max: usize::MAX,
+            due_bytes: DUE_BYTES,
+            remainder: None,
+            may_leave_texts: false,
+        }
     }
 
     /// Whether the client has chosen RESP3.
@@ -268,6 +278,11 @@ impl Reply {
             self.put(bytes);
             self.put(b"\r\n");
         }
+    }
+
+    /// The header of a bulk string whose text, of so many bytes, is left for later with the line's end.
+    pub fn bulk_header(&mut self, len: usize) {
+        self.header(b'$', len);
     }
 
     /// A bulk string of a stored value.

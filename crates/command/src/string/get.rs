@@ -3,11 +3,12 @@
 //! GET is on the path of every request: one lookup, one copy into the reply, nothing allocated.
 use super::held;
 use super::row::{ABOUT, ROW, SET_EVENT};
+use super::text;
 use crate::lifetime::{self, Lifetime};
 use crate::{
     Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec, Parts,
 };
-use base::Millis;
+use base::{Item, Millis};
 use store::{Deadline, Event, Expiry, Form};
 
 pub(super) const GET: Command = Command {
@@ -138,6 +139,11 @@ pub(super) enum Found {
 pub(super) fn reply_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
     let key = call.key(0);
     match call.view.string(key)? {
+        Some(Item::Bytes(bytes)) if bytes.len() >= text::LEFT_BYTES_MIN && call.reply.may_leave_texts => {
+            let len = bytes.len();
+            text::leave(call, 0..len);
+            Ok(Found::Value)
+        }
         Some(item) => {
             call.reply.item(item);
             Ok(Found::Value)

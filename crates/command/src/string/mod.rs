@@ -11,6 +11,7 @@ mod number;
 mod range;
 mod row;
 mod set;
+mod text;
 
 use crate::{Command, checked};
 pub(crate) use grow::check_growth;

@@ -5,8 +5,10 @@
 //! keeps.
 use super::grow::{check_end, check_growth, string_len};
 use super::row::{ABOUT, ROW};
+use super::text;
 use crate::argument::{from_end, int};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
+use std::ops::Range;
 use store::Event;
 
 pub(super) const APPEND: Command = Command {
@@ -111,8 +113,13 @@ fn getrange(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let item = call.view.string(key)?;
     let mut scratch = base::text::I64Text::new();
-    let text = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
-    call.reply.bulk(part(text, start, end));
+    let whole = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
+    let wanted = part(whole.len() as u64, start, end);
+    if wanted.len() >= text::LEFT_BYTES_MIN && call.reply.may_leave_texts {
+        text::leave(call, wanted);
+    } else {
+        call.reply.bulk(&whole[wanted]);
+    }
     Ok(())
 }
 
@@ -120,14 +127,14 @@ fn substr(call: &mut Call<'_, '_>) -> Done {
     getrange(call)
 }
 
-/// `text[start..=end]`, positions from the end where negative. Unlike the ranges of lists, an end before the
-/// first byte still means the first byte, unless both are negative and out of order.
-fn part(text: &[u8], start: i64, end: i64) -> &[u8] {
+/// Which part of a text of so many bytes `start..=end` is, positions from the end where negative. Unlike the
+/// ranges of lists, an end before the first byte still means the first byte, unless both are negative and out
+/// of order.
+fn part(len: u64, start: i64, end: i64) -> Range<usize> {
     if start < 0 && end < 0 && start > end {
-        return b"";
+        return 0..0;
     }
-    let len = text.len() as u64;
     let start = from_end(start, len).max(0) as u64;
     let end = (from_end(end, len).max(0) as u64).min(len.saturating_sub(1));
-    if start > end || len == 0 { b"" } else { &text[start as usize..=end as usize] }
+    if start > end || len == 0 { 0..0 } else { start as usize..end as usize + 1 }
 }

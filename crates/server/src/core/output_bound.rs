@@ -6,7 +6,7 @@
 //! `worker/output.rs` ends those who pass it.
 use super::server::Server;
 use super::session::ClientRecord;
-use crate::state::config::{Config, OutputLimits};
+use crate::state::config::{Config, OutputLimit, OutputLimits};
 use crate::state::system::free_bytes;
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -36,16 +36,21 @@ pub(crate) struct OutputBound {
     hard_bytes: u64,
     clients_bytes: u64,
     look_bytes: usize,
+    /// A setting limits what clients may be owed that do not listen, also for a while.
+    is_limited: bool,
 }
 
 impl OutputBound {
     /// The bounds that this configuration makes.
     pub(crate) fn of(config: &Config) -> OutputBound {
+        let OutputLimit { hard_bytes, soft_bytes, .. } = config.client_output_buffer.normal;
+        let clients_bytes = config.maxmemory_clients.bytes(config.maxmemory_bytes);
         OutputBound {
             hard_pubsub_bytes: config.client_output_buffer.pubsub.hard_bytes,
-            hard_bytes: config.client_output_buffer.normal.hard_bytes,
-            clients_bytes: config.maxmemory_clients.bytes(config.maxmemory_bytes),
+            hard_bytes,
+            clients_bytes,
             look_bytes: look_bytes(&config.client_output_buffer),
+            is_limited: hard_bytes | soft_bytes | clients_bytes != 0,
         }
     }
 
@@ -53,6 +58,12 @@ impl OutputBound {
     #[inline]
     pub(crate) fn is_set(self) -> bool {
         self.hard_bytes | self.clients_bytes != 0
+    }
+
+    /// Whether it counts for nothing what a client that does not listen has yet to be sent.
+    #[inline]
+    pub(crate) fn is_free(self) -> bool {
+        !self.is_limited
     }
 
     /// The fewest unsent bytes that may change something for a client.

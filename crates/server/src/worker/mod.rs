@@ -489,6 +489,11 @@ impl<'s> Worker<'s> {
         }
         let Some(connection) = self.table.at(turn.id) else { return };
         connection.protocol = self.reply.protocol;
+        if connection.flow == Flow::Writing {
+            cold_path();
+            self.send_first_piece(turn.id);
+        }
+        let Some(connection) = self.table.at(turn.id) else { return };
         let is_cut = !turn.requests.is_empty() || connection.flow.keeps_all();
         if is_cut {
             cold_path();
@@ -534,6 +539,7 @@ impl<'s> Worker<'s> {
         let (bound, record) = (executor.output_bound(), &connection.session.record);
         let is_subscribed = connection.session.modes.has(Modes::SUBSCRIBED);
         reply.bound(bound.room_bytes(server, (record, is_subscribed), || engine.unsent_bytes(turn.id)));
+        reply.may_leave_texts = bound.is_free() && !is_subscribed;
         let requests = &batch.requests[turn.requests.clone()];
         let mut index = 0;
         while let Some(request) = requests.get(index) {

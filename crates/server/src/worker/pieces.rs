@@ -14,16 +14,17 @@
 //! the first reply. So while a client is paused and reads nothing, its further requests are received and
 //! kept, up to `client-query-buffer-limit`.
 use super::script_thread::ScriptThread;
-use super::slow_readers::ALLOWANCE_BYTES;
+use super::slow_readers::{ALLOWANCE_BYTES, count_sent};
 use super::table::Flow;
 use super::{Worker, note};
 use crate::core::dispatch::Executor;
 use crate::core::lent::{KeptRequest, Lent, Returned, lend};
 use crate::core::server::Server;
 use crate::core::session::Session;
-use net::ConnId;
+use net::{ConnId, Engine};
 use resp::{Args, Enough, Remainder, Reply};
 use std::hint::cold_path;
+use std::io::IoSlice;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -48,6 +49,8 @@ pub(super) struct Unfinished {
     first_ticks: u64,
     ticks: u64,
     reply_bytes: usize,
+    /// Some of it has been sent from where it lay.
+    was_ready: bool,
     /// Bytes of memory that only this reply keeps of the value that it reads from, when that was last looked
     /// at.
     held_bytes: usize,
@@ -56,16 +59,27 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    fn new(remainder: Box<dyn Remainder>, args: Args<'_>, ticks: u64, reply_bytes: usize) -> Unfinished {
-        let (request, pushed) = (KeptRequest::of(&args), Vec::new());
-        Unfinished { remainder, request, first_ticks: ticks, ticks, reply_bytes, held_bytes: 0, pushed }
+    fn new(
+        remainder: Box<dyn Remainder>,
+        request: KeptRequest,
+        ticks: u64,
+        reply_bytes: usize,
+    ) -> Unfinished {
+        Unfinished {
+            remainder,
+            request,
+            first_ticks: ticks,
+            ticks,
+            reply_bytes,
+            was_ready: false,
+            held_bytes: 0,
+            pushed: Vec::new(),
+        }
     }
 
     /// A reply that is written elsewhere; its command has taken so many ticks here.
     pub(super) fn to_come(ticks: u64) -> Unfinished {
-        let (remainder, request) = (Box::new(Nothing), KeptRequest::default());
-        let pushed = Vec::new();
-        Unfinished { remainder, request, first_ticks: ticks, ticks, reply_bytes: 0, held_bytes: 0, pushed }
+        Unfinished::new(Box::new(Nothing), KeptRequest::default(), ticks, 0)
     }
 
     /// That reply has come; it has taken so many ticks there.
@@ -127,7 +141,7 @@ pub(super) fn begin(
     (ticks, reply_bytes): (u64, usize),
 ) -> bool {
     let Some(remainder) = reply.take_remainder() else { return false };
-    *unfinished = Some(Box::new(Unfinished::new(remainder, args, ticks, reply_bytes)));
+    *unfinished = Some(Box::new(Unfinished::new(remainder, KeptRequest::of(&args), ticks, reply_bytes)));
     *flow = Flow::Writing;
     true
 }
@@ -151,7 +165,54 @@ pub(super) fn begin_elsewhere(
     }
 }
 
+/// So many bytes are sent in a turn from where they lie.
+const SENT_BYTES_MAX: usize = 1 << 20;
+/// The kernel takes no more of these for now: so many are queued, so that it tells when it does.
+const QUEUED_BYTES: usize = 16 << 10;
+
+/// Sends what is in the reply, and behind it what the rest has ready, as far as the kernel takes it at once.
+/// The reply is left with what it has not taken. `Break` when all of the rest has been sent.
+fn send_ready(
+    (engine, id): (&mut dyn Engine, ConnId),
+    reply: &mut Reply,
+    unfinished: &mut Unfinished,
+) -> ControlFlow<()> {
+    let [first, last] = unfinished.remainder.ready();
+    if first.is_empty() {
+        return ControlFlow::Continue(());
+    }
+    let now = &first[..first.len().min(SENT_BYTES_MAX)];
+    let last = if now.len() == first.len() { last } else { &[] };
+    let sent = engine.send_from(id, &[&reply.out, now, last].map(IoSlice::new));
+    let of_rest = sent.saturating_sub(reply.out.len());
+    reply.out.drain(..sent - of_rest);
+    unfinished.reply_bytes += of_rest;
+    unfinished.was_ready |= of_rest > 0;
+    unfinished.remainder.skip(of_rest)
+}
+
 impl Worker<'_> {
+    /// A reply has a rest. What is ready of it leaves with the reply; so does what would be its only piece.
+    pub(super) fn send_first_piece(&mut self, id: ConnId) {
+        let Worker { table, executor, engine, reply, .. } = self;
+        let Some(connection) = table.at(id) else { return };
+        let Some(unfinished) = connection.unfinished.as_deref_mut() else { return };
+        let ready_bytes = unfinished.remainder.ready()[0].len();
+        if ready_bytes == 0 {
+            return;
+        }
+        let before = (reply.out.len(), unfinished.reply_bytes);
+        let mut flow = send_ready((&mut **engine, id), reply, unfinished);
+        let sent = before.0 - reply.out.len() + unfinished.reply_bytes - before.1;
+        count_sent(&connection.session.record, executor.counters(), sent);
+        if flow.is_continue() && sent == 0 && reply.out.len() + ready_bytes <= PIECE_BYTES_MAX {
+            flow = unfinished.remainder.write(reply, Enough::MOST);
+        }
+        if flow.is_break() {
+            self.end_pieces(id);
+        }
+    }
+
     /// A connection's turn to be written to.
     #[cold]
     pub(super) fn write_more(&mut self, id: ConnId) {
@@ -165,21 +226,29 @@ impl Worker<'_> {
         let record = &connection.session.record;
         let (bound, unsent_bytes) =
             (executor.output_bound().least(server, record).0, engine.unsent_bytes(id));
-        if unsent_bytes > allowance_bytes(bound) {
+        let allowance_bytes = if unfinished.was_ready { 0 } else { allowance_bytes(bound) };
+        if unsent_bytes > allowance_bytes {
             return self.pause(id, unsent_bytes);
         }
         executor.counters().serving.store(record.id, Relaxed);
         reply.protocol = connection.protocol;
         reply.bound((bound as usize).saturating_sub(unsent_bytes));
-        let enough = Enough { bytes: piece_bytes(bound), elements: ELEMENTS_AT_ONCE };
+        let mut enough = Enough { bytes: piece_bytes(bound), elements: ELEMENTS_AT_ONCE };
         let mut ticks = 0;
-        let flow = loop {
-            let flow = unfinished.remainder.write(reply, enough);
+        let sent_before = unfinished.reply_bytes;
+        let mut flow = send_ready((&mut **engine, id), reply, unfinished);
+        let sent = unfinished.reply_bytes - sent_before;
+        if unfinished.was_ready {
+            count_sent(record, executor.counters(), sent);
+            enough.bytes = enough.bytes.min(QUEUED_BYTES);
+        }
+        while flow.is_continue() && sent < SENT_BYTES_MAX {
+            flow = unfinished.remainder.write(reply, enough);
             ticks += executor.lap();
-            if flow.is_break() || reply.out.len() >= enough.bytes || executor.is_turn_over() {
-                break flow;
+            if reply.out.len() >= enough.bytes || executor.is_turn_over() {
+                break;
             }
-        };
+        }
         unfinished.ticks += ticks;
         unfinished.reply_bytes += reply.out.len();
         executor.count_time(record.last_row.load(Relaxed), ticks);

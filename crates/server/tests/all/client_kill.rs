@@ -40,7 +40,8 @@ fn a_client_that_has_said_goodbye_is_listed_until_it_has_read_its_replies() {
     let id = id(&mut leaver);
     asker.check(&format!("SETRANGE big {} x", BYTES - 1), &format!(":{BYTES}\r\n"));
     assert_eq!(field(&mut asker, &id, "flags"), "N");
-    leaver.send(b"GET big\r\nQUIT\r\n");
+    // In a transaction the reply is written at once; otherwise nothing behind it runs before it is read.
+    leaver.send(b"MULTI\r\nGET big\r\nEXEC\r\nQUIT\r\n");
     while field(&mut asker, &id, "cmd") != "quit" {}
     assert_eq!(field(&mut asker, &id, "flags"), "c");
     drop(leaver);

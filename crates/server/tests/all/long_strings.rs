@@ -175,3 +175,98 @@ fn clients_that_leave_in_the_middle_leave_nothing_behind() {
         other.check("GETDEL k", &if is_stored { bulk(&own) } else { "$-1\r\n".to_owned() });
     }
 }
+
+/// Waits until this command has run since the statistics began.
+fn wait_for_call(client: &mut Client, command: &str) {
+    let line = format!("cmdstat_{}:", command.to_lowercase());
+    while !client.ask("INFO commandstats").contains(&line) {}
+}
+
+/// Commands that answer the string under k, and which part of it.
+const READING: [(&str, usize, usize); 7] = [
+    ("GET k", 0, 0),
+    ("GETRANGE k 0 -1", 0, 0),
+    ("GETRANGE k 7 -10", 7, 9),
+    ("SUBSTR k 1 -2", 1, 1),
+    ("GETEX k PERSIST", 0, 0),
+    ("SET k x GET", 0, 0),
+    ("GETDEL k", 0, 0),
+];
+
+#[test]
+fn a_long_reply_is_of_the_moment_of_its_command_however_late_it_is_read() {
+    const LONG: usize = 12 << 20;
+    for io_engine in engines() {
+        let server = start(Config { io_engine, worker_threads: 2, ..config() });
+        let [mut reader, mut writer] = [(); 2].map(|()| Client::connect(&server));
+        let mut random = Random::new(5);
+        for (line, from, cut) in READING {
+            let own = text(&mut random).repeat(LONG / LEN);
+            writer.send(&request(&["SET", "k", &own, "EX", "1000"]));
+            writer.expect("+OK\r\n");
+            writer.check("CONFIG RESETSTAT", "+OK\r\n");
+            // More than socket buffers hold: most of it is read when the key is another.
+            let words: Vec<&str> = line.split(' ').collect();
+            reader.send(&[request(&words), request(&["PING"])].concat());
+            wait_for_call(&mut writer, words[0]);
+            std::thread::sleep(Duration::from_millis(20));
+            writer.ask("APPEND k more");
+            writer.ask("SETRANGE k 100 other");
+            writer.ask("DEL k");
+            reader.expect(&bulk(&own[from..own.len() - cut]));
+            reader.expect("+PONG\r\n");
+        }
+    }
+}
+
+#[test]
+fn many_long_replies_to_one_client_come_in_order_and_count_in_full() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, worker_threads: 1, ..config() });
+        let [mut reader, mut other] = [(); 2].map(|()| Client::connect(&server));
+        let mut random = Random::new(6);
+        let texts = [1, 300, 3, 40].map(|times| text(&mut random).repeat(times));
+        for (number, text) in texts.iter().enumerate() {
+            other.send(&request(&["SET", &format!("k{number}"), text]));
+            other.expect("+OK\r\n");
+        }
+        let before: usize = other.info("total_net_output_bytes").parse().unwrap();
+        let (mut wire, mut expected) = (Vec::new(), String::new());
+        for _ in 0..60 {
+            let number = random.below(4) as usize;
+            wire.extend(request(&["GET", &format!("k{number}")]));
+            expected += &bulk(&texts[number]);
+            if random.below(3) == 0 {
+                wire.extend(request(&["ECHO", "between"]));
+                expected += &bulk("between");
+            }
+        }
+        reader.send(&wire);
+        reader.expect(&expected);
+        let after: usize = other.info("total_net_output_bytes").parse().unwrap();
+        assert!((expected.len()..expected.len() + 20_000).contains(&(after - before)), "{}", after - before);
+    }
+}
+
+#[test]
+fn a_long_reply_that_nobody_reads_goes_with_its_client() {
+    let server = start(Config { worker_threads: 1, ..config() });
+    let mut other = Client::connect(&server);
+    let own = "0123456789abcdef".repeat(1 << 20);
+    other.send(&request(&["SET", "k", &own]));
+    other.expect("+OK\r\n");
+    let held = |client: &mut Client| client.info("mem_clients_normal").parse::<usize>().unwrap();
+    for _ in 0..5 {
+        let mut reader = Client::connect(&server);
+        reader.send(&request(&["GET", "k"]));
+        wait_for_call(&mut other, "get");
+        other.check("CONFIG RESETSTAT", "+OK\r\n");
+        other.check("SETRANGE k 0 x", &format!(":{}\r\n", own.len()));
+        // What nothing but the reply holds counts for its client, as soon as somebody looks.
+        while held(&mut other) < own.len() / 2 {}
+        drop(reader);
+        other.wait_for_info("connected_clients", "1");
+        assert!(held(&mut other) < 1 << 20);
+        other.check("GETRANGE k 0 3", "$4\r\nx123\r\n");
+    }
+}
