@@ -93,15 +93,6 @@ pub(crate) fn popped_of_several(call: &mut Call<'_, '_>) -> Option<u64> {
     Some(first.min(count).saturating_mul(STEPS_AN_EDIT))
 }
 
-/// As many elements of a key as COUNT says, each of which is changed.
-pub(crate) fn claimed(call: &mut Call<'_, '_>) -> Option<u64> {
-    let count = count_of(&call.args, 6);
-    if count < LONG_STEPS / STEPS_AN_EDIT {
-        return Some(0);
-    }
-    Some(call.extent(call.key(0)).elements.min(count).saturating_mul(STEPS_AN_EDIT))
-}
-
 /// So many elements of a key, which are removed or stored. They are counted only where all of them are many.
 pub(crate) fn of_part<'k>(
     call: &mut Call<'_, 'k>,

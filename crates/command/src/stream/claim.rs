@@ -3,9 +3,8 @@ use super::effect::{self, Holding, Place};
 use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
-use crate::{
-    Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec, Long, work,
-};
+use crate::work::STEPS_AN_EDIT;
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec, Long};
 use base::Millis;
 use base::text::parse_i64;
 use std::ops::ControlFlow;
@@ -62,7 +61,7 @@ pub(super) const XAUTOCLAIM: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long::writing(work::claimed, xautoclaim).with_words(8)),
+    run: DataRun::Long(&Long::writing(looked_at, xautoclaim).with_words(8)),
     ..ROW
 };
 
@@ -274,6 +273,17 @@ fn auto(call: &Call<'_, '_>) -> Result<Auto, Error> {
         }
     }
     Ok(auto)
+}
+
+/// What is looked at, each of which may be too young to be taken, or what is taken.
+fn looked_at(call: &mut Call<'_, '_>) -> Option<u64> {
+    const STEPS_A_LOOK: u64 = 2;
+    let Ok(auto) = auto(call) else { return Some(0) };
+    let (key, name) = (call.key(0), call.args.at(2));
+    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
+    let pending = stream.group(name).map_or(0, store::Group::pending_len);
+    let looks = pending.min(auto.count.saturating_mul(LOOKS_PER_CLAIM));
+    Some((looks * STEPS_A_LOOK).max(pending.min(auto.count) * STEPS_AN_EDIT))
 }
 
 /// What XAUTOCLAIM found before it took anything.

@@ -4,9 +4,9 @@ use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
 use crate::{
-    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Scope, WholeCall,
+    Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, Scope, WholeCall,
 };
-use store::{Event, Id, StreamMut};
+use store::{Event, Group, Id, StreamMut};
 
 pub(super) const XGROUP: Command = Command {
     name: "XGROUP",
@@ -82,7 +82,7 @@ const XGROUP_DELCONSUMER: Command = Command {
         args: &[Arg::key("key", 0), Arg::str("group"), Arg::str("consumer")],
         ..ABOUT
     },
-    run: DataRun::Keys(delconsumer),
+    run: DataRun::Long(&Long::writing(held_by_consumer, delconsumer)),
     ..ROW
 };
 
@@ -98,7 +98,7 @@ const XGROUP_DESTROY: Command = Command {
         args: &[Arg::key("key", 0), Arg::str("group")],
         ..ABOUT
     },
-    run: DataRun::Keys(destroy),
+    run: DataRun::Long(&Long::writing(held_in_group, destroy)),
     ..ROW
 };
 
@@ -192,6 +192,27 @@ fn create(call: &mut Call<'_, '_>) -> Done {
     call.view.changed(key, 1, event);
     call.reply.ok();
     Ok(())
+}
+
+/// What the consumer holds, each of which is looked for in the group and removed.
+fn held_by_consumer(call: &mut Call<'_, '_>) -> Option<u64> {
+    const STEPS_A_REMOVAL: u64 = 2;
+    let held = |group: &Group| {
+        let consumer = group.find_consumer(call.args.at(4))?;
+        Some(group.consumer(consumer).pending_len())
+    };
+    let (key, name) = (call.key(0), call.args.at(3));
+    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
+    Some(stream.group(name).and_then(held).unwrap_or(0) * STEPS_A_REMOVAL)
+}
+
+/// What is freed with the group.
+fn held_in_group(call: &mut Call<'_, '_>) -> Option<u64> {
+    const FREED_A_STEP: u64 = 16;
+    let (key, name) = (call.key(0), call.args.at(3));
+    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
+    let freed = |group: &Group| group.pending_len() / FREED_A_STEP + group.consumers().len() as u64;
+    Some(stream.group(name).map_or(0, freed))
 }
 
 /// The stream of a group that exists.

@@ -44,7 +44,7 @@ const XINFO_CONSUMERS: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(consumers),
+    run: DataRun::Long(&Long::reading(consumers_told, consumers)),
     ..ROW
 };
 
@@ -61,7 +61,7 @@ const XINFO_GROUPS: Command = Command {
         history: &[("7.0.0", "Tells of `entries-read` and `lag`.")],
         ..ABOUT
     },
-    run: DataRun::Keys(groups),
+    run: DataRun::Long(&Long::reading(groups_told, groups)),
     ..ROW
 };
 
@@ -180,17 +180,38 @@ fn detail(call: &Call<'_, '_>) -> Result<Detail, Error> {
     }))
 }
 
-/// Its leaves, each of which is a key of the radix tree of Redis; entries, and as many again of what is
-/// pending.
+/// Its leaves, each of which is a key of the radix tree of Redis; entries; groups, with as much of what is
+/// pending in each and for each of its consumers.
 fn told(call: &mut Call<'_, '_>) -> Option<u64> {
     const ENTRIES_A_LEAF: u64 = 8;
-    let Ok(detail) = detail(call) else { return Some(0) };
-    let len = call.view.extent(call.key(0)).elements;
-    let entries = match detail {
-        Detail::Summary => 0,
-        Detail::Full(count) => len.min(count.unwrap_or(u64::MAX)),
+    let (Ok(detail), key) = (detail(call), call.key(0)) else { return Some(0) };
+    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
+    let leaves = stream.len() / ENTRIES_A_LEAF;
+    let Detail::Full(count) = detail else { return Some(leaves) };
+    let count = count.unwrap_or(u64::MAX);
+    let of_group = |group: &Group| {
+        let consumers = group.consumers().len() as u64;
+        let pending = group.pending_len().saturating_mul(2);
+        let shown = pending.min(count.saturating_mul(consumers + 1));
+        STEPS_A_PART + (consumers * STEPS_A_PART).saturating_add(shown)
     };
-    Some(len / ENTRIES_A_LEAF + entries.saturating_mul(2))
+    let groups = stream.groups().map(of_group).fold(0, u64::saturating_add);
+    Some((leaves + stream.len().min(count)).saturating_add(groups))
+}
+
+/// What it takes to tell of a group or a consumer.
+const STEPS_A_PART: u64 = 2;
+
+fn groups_told(call: &mut Call<'_, '_>) -> Option<u64> {
+    let key = call.key(0);
+    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
+    Some(stream.groups().len() as u64 * STEPS_A_PART)
+}
+
+fn consumers_told(call: &mut Call<'_, '_>) -> Option<u64> {
+    let (key, name) = (call.key(0), call.args.at(3));
+    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
+    Some(stream.group(name).map_or(0, |group| group.consumers().len() as u64) * STEPS_A_PART)
 }
 
 fn stream(call: &mut Call<'_, '_>) -> Done {

@@ -2,7 +2,7 @@
 use super::row::{ABOUT, ROW};
 use super::{delete, id, note_lookup};
 use crate::argument::{int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long};
 use resp::Reply;
 use std::ops::ControlFlow;
 use store::{Fate, Group, Id, Pending};
@@ -80,7 +80,7 @@ pub(super) const XPENDING: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(xpending),
+    run: DataRun::Long(&Long::reading(told, xpending)),
     ..ROW
 };
 
@@ -157,6 +157,26 @@ fn query<'a>(call: &Call<'_, 'a>) -> Result<Option<Query<'a>>, Error> {
     let (start, end) = (id::start(args.at(first))?, id::end(args.at(first + 1))?);
     let count = u64::try_from(count).unwrap_or(0);
     Ok(Some(Query { idle_min_ms, start, end, count, consumer: args.get(first + 3) }))
+}
+
+/// What is looked at: the consumers, or what is pending in the group or for one consumer. Of the latter each
+/// is looked up in the group. With IDLE all may have to be looked at, of which a step takes many.
+fn told(call: &mut Call<'_, '_>) -> Option<u64> {
+    const LOOKS_A_STEP: u64 = 8;
+    const STEPS_A_SEARCH: u64 = 2;
+    let Ok(query) = query(call) else { return Some(0) };
+    let (key, name) = (call.key(0), call.args.at(2));
+    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
+    let Some(group) = stream.group(name) else { return Some(0) };
+    let Some(query) = query else { return Some(group.consumers().len() as u64) };
+    let (pending, steps_a_look) = match query.consumer.map(|name| group.find_consumer(name)) {
+        None => (group.pending_len(), 1),
+        Some(Some(consumer)) => (group.consumer(consumer).pending_len(), STEPS_A_SEARCH),
+        Some(None) => return Some(0),
+    };
+    let shown = pending.min(query.count);
+    let passed = if query.idle_min_ms == 0 || shown == 0 { 0 } else { pending / LOOKS_A_STEP };
+    Some(steps_a_look * shown.max(passed))
 }
 
 fn xpending(call: &mut Call<'_, '_>) -> Done {

@@ -61,12 +61,14 @@ pub(crate) fn fill_all(client: &mut RespClient) {
     fill(client, "SET text", std::iter::once("abcdefghij".repeat(200)));
 }
 
-/// A stream that takes long to trim, and of which one consumer holds much.
+/// A stream that takes long to trim, and of which one consumer holds much, and in another group all.
 pub(crate) fn fill_stream(client: &mut RespClient) {
     let script = format!(
         "for n = 1, {} do redis.call('XADD', 'stream', n .. '-1', 'field', n) end
          redis.call('XGROUP', 'CREATE', 'stream', 'group', '0')
-         redis.call('XREADGROUP', 'GROUP', 'group', 'one', 'COUNT', {MANY}, 'STREAMS', 'stream', '>')",
+         redis.call('XREADGROUP', 'GROUP', 'group', 'one', 'COUNT', {MANY}, 'STREAMS', 'stream', '>')
+         redis.call('XGROUP', 'CREATE', 'stream', 'held', '0')
+         redis.call('XREADGROUP', 'GROUP', 'held', 'one', 'STREAMS', 'stream', '>')",
         if MANY > 10_000 { 400_000 } else { 6_000 }
     );
     client.call(&["EVAL", &script, "0"]).unwrap();
@@ -149,6 +151,8 @@ fn others_are_answered_meanwhile_and_the_reply_is_of_the_moment_of_the_request()
         ("LCS text text", "APPEND text abc"),
         ("XINFO STREAM stream FULL COUNT 1000", "DEL stream"),
         ("XINFO STREAM stream", "XADD stream * field x"),
+        ("XPENDING stream group - + 30000", "XACK stream group 1-1"),
+        ("XPENDING stream group IDLE 1 5 + 30000 one", "DEL stream"),
         ("XREAD STREAMS stream none stream 0 0 7", "DEL stream"),
         ("XREAD BLOCK 0 COUNT 30000 STREAMS stream stream 0 +", "XADD stream * field x"),
         (&format!("MGET{many} hash nothing"), "MSET w_0 x w_1 y"),
@@ -178,6 +182,30 @@ fn others_are_answered_meanwhile_and_the_reply_is_of_the_moment_of_the_request()
             "PONG",
             "what was sent behind {request} comes behind it"
         );
+    }
+}
+
+#[test]
+fn very_many_groups_and_consumers_are_told_elsewhere() {
+    let server = server();
+    let (mut reader, mut other) = (server.client().unwrap(), server.client().unwrap());
+    let script = format!(
+        "redis.call('XADD', 'stream', '1-1', 'field', 1)
+         for n = 1, {MANY} do redis.call('XGROUP', 'CREATE', 'stream', 'group' .. n, '0') end
+         for n = 1, {MANY} do redis.call('XGROUP', 'CREATECONSUMER', 'stream', 'group7', n) end"
+    );
+    other.call(&["EVAL", &script, "0"]).unwrap();
+    for (request, gone) in [
+        ("XINFO GROUPS stream", "group8"),
+        ("XINFO CONSUMERS stream group7", "group9"),
+        ("XINFO STREAM stream FULL", "group10"),
+        ("XPENDING stream group7", "group11"),
+    ] {
+        let expected = in_exec(&mut reader, request);
+        hold(&server, &mut reader, request);
+        assert_eq!(text(&call(&mut other, &format!("XGROUP DESTROY stream {gone}"))), "1");
+        server.server.hold_lent(false);
+        assert!(reader.receive().unwrap() == expected, "{request}");
     }
 }
 

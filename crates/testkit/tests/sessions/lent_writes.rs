@@ -22,7 +22,7 @@ pub(crate) fn told(listener: &mut RespClient, other: &mut RespClient) -> Vec<Str
 }
 
 /// Each takes long.
-pub(crate) const REQUESTS: [&str; 42] = [
+pub(crate) const REQUESTS: [&str; 45] = [
     "SUNIONSTORE d set other",
     "SUNIONSTORE set set other",
     "SINTERSTORE d set set",
@@ -54,6 +54,9 @@ pub(crate) const REQUESTS: [&str; 42] = [
     "XTRIM stream MAXLEN 3",
     "XTRIM stream MAXLEN ~ 3 LIMIT 100000",
     "XAUTOCLAIM stream group two 0 0 COUNT 1000",
+    "XAUTOCLAIM stream group two 1000000 0 COUNT 1000",
+    "XGROUP DELCONSUMER stream group one",
+    "XGROUP DESTROY stream held",
     "XTRIM stream MINID 5990-3",
     "XTRIM stream MINID ~ 5990-3 LIMIT 0",
     "XADD stream MAXLEN 3 999999-1 field value",
