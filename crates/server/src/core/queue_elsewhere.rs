@@ -1,11 +1,9 @@
 //! What is known of a transaction that runs on another thread, until it has taken effect. What happens with
 //! it is in `dispatch::exec_elsewhere`.
 use crate::core::queue::Queue;
-use crate::core::registry::{Row, Run};
 use crate::core::written_elsewhere::Hold;
 use base::hash::Hash;
-use command::{Call, DataRun, Done, Effects, Error, Long, Words};
-use resp::Args;
+use command::{Call, Done, Effects, Error, Words};
 use std::ops::Range;
 use store::{Before, Keyspace, Made};
 
@@ -49,13 +47,4 @@ pub(crate) struct Outcome {
     pub(in crate::core) ticks: u64,
     pub(in crate::core) reply_bytes: usize,
     pub(in crate::core) error: Option<Error>,
-}
-
-/// What tells how long a request takes, of a command that may take long.
-pub(in crate::core) fn long_of<'r>(row: &'r Row, args: &Args<'_>) -> Option<&'r Long> {
-    match &row.run {
-        Run::Data(DataRun::Long(long) | DataRun::Blocking(long)) if !long.is_surely_quick(args) => Some(long),
-        Run::Data(DataRun::KeysOrAll(ways)) => Some(&ways.keys),
-        _ => None,
-    }
 }

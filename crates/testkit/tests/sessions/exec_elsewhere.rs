@@ -177,6 +177,48 @@ fn a_client_that_is_killed_or_leaves_meanwhile_has_done_it_all_the_same() {
 }
 
 #[test]
+fn a_request_of_very_many_words_has_it_run_elsewhere() {
+    let server = server();
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    let many = |command: &str| command.to_owned() + &(0..MANY).map(|n| format!(" e{n}")).collect::<String>();
+    let queue = [many("SADD new"), many("RPUSH pushed"), many("SMISMEMBER new")];
+    hold_exec(&server, &mut one, &queue.each_ref().map(String::as_str));
+    assert_eq!(text(&call(&mut other, "EXISTS new pushed")), "0");
+    server.server.hold_lent(false);
+    let answered = replies(one.receive().unwrap());
+    assert_eq!([&answered[0], &answered[1]].map(text), [MANY.to_string(), MANY.to_string()]);
+    assert_eq!(replies(answered[2].clone()).iter().filter(|found| text(found) == "1").count(), MANY);
+    assert_eq!(text(&call(&mut other, "LLEN pushed")), MANY.to_string());
+}
+
+#[test]
+fn a_restricted_user_has_it_run_elsewhere_unless_a_request_is_not_allowed_any_more() {
+    let server = server();
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    fill_all(&mut other);
+    call(&mut other, "CONFIG RESETSTAT");
+    call(&mut other, "ACL SETUSER some on >secret ~set ~other ~d ~list +@all -get");
+    call(&mut one, "AUTH some secret");
+    let queue = ["SUNIONSTORE d set other", "SORT list", "SCARD d"];
+    hold_exec(&server, &mut one, &queue);
+    // What is changed now is about what comes: it runs by the rules that it was looked at with.
+    call(&mut other, "ACL SETUSER some -scard");
+    server.server.hold_lent(false);
+    assert_eq!(text(&replies(one.receive().unwrap())[2]), (2 * MANY).to_string());
+    call(&mut one, "MULTI");
+    for request in &queue[..2] {
+        assert_eq!(text(&call(&mut one, request)), "QUEUED");
+    }
+    call(&mut other, "ACL SETUSER some resetkeys ~set ~other ~d");
+    let answered = replies(call(&mut one, "EXEC"));
+    assert_eq!(text(&answered[0]), (2 * MANY).to_string());
+    assert!(text(&answered[1]).starts_with("NOPERM"), "{:?}", answered[1]);
+    let log = replies(replies(call(&mut other, "ACL LOG")).remove(0));
+    assert!(log.iter().any(|field| text(field) == "list"), "{log:?}");
+    assert_eq!(figure(&mut other, "lent_requests"), "1");
+}
+
+#[test]
 fn it_is_one_record_of_the_append_only_file() {
     let server = server();
     let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());

@@ -212,24 +212,20 @@ impl<'s> Executor<'s> {
 
     /// How a request of very many words runs, if it does not run at once.
     pub(super) fn wide(&self, session: &Session, row: &Row, args: &Args<'_>) -> Option<Wide> {
-        let Run::Data(DataRun::Keys(run)) = row.run else { return None };
-        if row.flags.has(Flags::OTHER_DATABASES) {
-            return None;
+        if let Some(long) = long_of_words(row, args) {
+            return Some(Wide::OneKey(long));
         }
-        let only_reads = row.flags.has(Flags::READONLY) && !row.flags.has(Flags::MAY_REPLICATE);
-        if row.only_key(args).is_some() {
-            return Some(Wide::OneKey(match only_reads {
-                true => Long::of_words(|_| false, run),
-                false => Long::of_words(|_| true, run),
-            }));
-        }
+        let run = match row.run {
+            Run::Data(DataRun::Keys(run)) if !row.flags.has(Flags::OTHER_DATABASES) => run,
+            _ => return None,
+        };
         let is_noted = !self.is_plain || self.server.keyspace.keeps_uses();
         let steps = STEPS_A_KEY * args.len() as u64;
         if !self.is_to_be_lent(session, Some(steps), 1) {
             return None;
         }
         // Beside a request that runs in parts one that takes all gates would have to run the rest of it.
-        if only_reads && !is_noted && self.server.moving.in_parts().is_none() {
+        if only_reads(row) && !is_noted && self.server.moving.in_parts().is_none() {
             return Some(Wide::Reads(run));
         }
         self.runs_in_parts(session, row, args).then_some(Wide::InParts(run))
@@ -302,6 +298,35 @@ impl<'s> Executor<'s> {
             self.counters.count_error(error.text());
         }
     }
+}
+
+/// Whether no request of a command changes anything.
+fn only_reads(row: &Row) -> bool {
+    row.flags.has(Flags::READONLY) && !row.flags.has(Flags::MAY_REPLICATE)
+}
+
+/// What tells how long a request takes, of a command that may take long or of one with very many words.
+pub(super) fn long_of(row: &Row, args: &Args<'_>) -> Option<Long> {
+    match row.run {
+        Run::Data(DataRun::Long(long) | DataRun::Blocking(long)) if !long.is_surely_quick(args) => {
+            Some(*long)
+        }
+        Run::Data(DataRun::KeysOrAll(ways)) => Some(ways.keys),
+        Run::Data(DataRun::Keys(_)) if args.len() >= WIDE_WORDS => long_of_words(row, args),
+        _ => None,
+    }
+}
+
+/// The same of a request of one key and very many words, whose command takes no time by itself.
+fn long_of_words(row: &Row, args: &Args<'_>) -> Option<Long> {
+    let Run::Data(DataRun::Keys(run)) = row.run else { return None };
+    if row.flags.has(Flags::OTHER_DATABASES) || row.only_key(args).is_none() {
+        return None;
+    }
+    Some(match only_reads(row) {
+        true => Long::of_words(|_| false, run),
+        false => Long::of_words(|_| true, run),
+    })
 }
 
 impl Reading {

@@ -12,13 +12,14 @@
 //! by itself. What a request would leave to be written piece by piece is written at once, because the next
 //! reply stands behind it. A reply that outgrows what its client may be owed stops growing, and the requests
 //! go on: their effects do not depend on who reads.
+use super::elsewhere::long_of;
 use super::{Executor, QueueAttempt, Request};
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::error;
 use crate::core::modes::Modes;
 use crate::core::permission;
 use crate::core::queue::{Queue, Queued};
-use crate::core::queue_elsewhere::{SharedQueue, long_of};
+use crate::core::queue_elsewhere::SharedQueue;
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, ReplyMode, Session, WatchedKey};
 use crate::core::waiters::Place;

@@ -3,20 +3,22 @@
 //!
 //! The keys that the client watches may have changed until then: EXEC answers null where they have, and
 //! nothing of it is seen. A queue runs where it is if a request of it needs more than its keys, if its client
-//! tracks keys or is restricted by rules, or if somebody is shown every request (MONITOR).
-use super::elsewhere::{RESTLESS_ONE_IN, Reading};
+//! tracks keys, if its user may not send a request of it any more, or if somebody is shown every request
+//! (MONITOR).
+use super::elsewhere::{RESTLESS_ONE_IN, Reading, long_of};
 use super::exec::{Handler, Plan};
 use super::writing::TRIES_MAX;
 use super::{Executor, QueueAttempt};
 use crate::core::lent::{Lent, Turn, Work};
 use crate::core::modes::Modes;
+use crate::core::permission;
 use crate::core::queue::Queue;
-use crate::core::queue_elsewhere::{Outcome, QueueElsewhere, SharedQueue, Step, long_of};
-use crate::core::registry::Row;
+use crate::core::queue_elsewhere::{Outcome, QueueElsewhere, SharedQueue, Step};
+use crate::core::registry::{Row, Run};
 use crate::core::session::{Session, WatchedKey};
 use crate::core::written_elsewhere::{Committed, Hold};
 use base::hash::Hash;
-use command::{Call, Done, Flags, LONG_STEPS};
+use command::{Call, DataRun, Done, Flags, LONG_STEPS};
 use net::Meter;
 use resp::{Args, Reply};
 use std::collections::BTreeMap;
@@ -31,20 +33,41 @@ impl<'s> Executor<'s> {
         (queue, plan): (&'k Queue, &Plan),
         view: &mut View<'k>,
     ) -> Option<SharedQueue> {
-        let is_noted = !self.is_plain || session.modes.has(Modes::RESTRICTED);
-        let stays = self.keeps_sessions || self.is_alone || self.attempt.is_some() || self.runs_scripts;
+        let stays = !self.is_plain
+            || self.keeps_sessions
+            || self.is_alone
+            || self.attempt.is_some()
+            || self.runs_scripts;
         let is_shown = self.server.monitors.is_any() || !session.reply_mode.answers();
-        if stays || is_noted || is_shown || self.queue_attempt != QueueAttempt::None {
+        if stays || is_shown || self.queue_attempt != QueueAttempt::None {
             return None;
         }
         let steps = self.steps_of_queue(session.db, (queue, plan), view)?;
         if steps < LONG_STEPS && self.server.restless.draw(RESTLESS_ONE_IN) != Some(0) {
             return None;
         }
+        if session.modes.has(Modes::RESTRICTED) && !self.permits_all(session, queue) {
+            return None;
+        }
         view.begin_anew();
         let keys = keys_of_queue(session.db, (queue, plan), view);
         let (before, aside) = view.take_along(&keys);
         Some(SharedQueue { before, aside, names: keys.iter().map(|key| key.bytes().to_vec()).collect() })
+    }
+
+    /// Whether the rules of the user let all requests run. They are looked at once, as those of a request are
+    /// that runs elsewhere by itself.
+    fn permits_all(&self, session: &Session, queue: &Queue) -> bool {
+        queue.iter().all(|queued| {
+            let row = self.server.registry.row(queued.row);
+            let reads_further = match row.run {
+                Run::Data(DataRun::KeysOrAll(ways)) => {
+                    permission::check_options(session, row, ways, &queued.args).is_err()
+                }
+                _ => false,
+            };
+            permission::check(&session.user, row, &queued.args).is_ok() && !reads_further
+        })
     }
 
     /// How many steps all requests take, as far as is known before the first has run; None if one needs more
