@@ -125,6 +125,7 @@ fn others_are_answered_meanwhile_and_the_reply_is_of_the_moment_of_the_request()
     let server = server();
     let (mut reader, mut writer) = (server.client().unwrap(), server.client().unwrap());
     let many: String = (0..MANY).map(|n| format!(" w_{n}")).collect();
+    let none: String = (0..MANY).map(|n| format!(" none_{n}")).collect();
     for (request, change) in [
         ("KEYS *", "DEL w_1 w_2"),
         ("SCAN 0 COUNT 30000", "DEL w_1 w_2"),
@@ -158,6 +159,8 @@ fn others_are_answered_meanwhile_and_the_reply_is_of_the_moment_of_the_request()
         (&format!("MGET{many} hash nothing"), "MSET w_0 x w_1 y"),
         (&format!("EXISTS{many} set nothing"), "DEL w_0 set"),
         (&format!("TOUCH{many} set nothing"), "FLUSHALL"),
+        (&format!("SUNION set{none}"), "SADD none_7 new"),
+        (&format!("ZUNION {} zset{none}", MANY + 1), "ZREM zset m3"),
     ] {
         call(&mut writer, "FLUSHALL");
         fill_all(&mut writer);

@@ -46,7 +46,7 @@ pub(super) const WIDE_WORDS: usize = LONG_STEPS as usize / 4;
 pub(super) enum Wide {
     /// It has one key (SADD of a million members).
     OneKey(Long),
-    /// It reads many keys (MGET).
+    /// It reads many keys (MGET, SUNION).
     Reads(fn(&mut Call<'_, '_>) -> Done),
     /// It changes many keys, or its look-ups are noted.
     InParts(fn(&mut Call<'_, '_>) -> Done),
@@ -217,6 +217,8 @@ impl<'s> Executor<'s> {
         }
         let run = match row.run {
             Run::Data(DataRun::Keys(run)) if !row.flags.has(Flags::OTHER_DATABASES) => run,
+            // What it takes to share its keys would be no less than what it takes to read them.
+            Run::Data(DataRun::Long(long)) if only_reads(row) && row.only_key(args).is_none() => long.run,
             _ => return None,
         };
         let is_noted = !self.is_plain || self.server.keyspace.keeps_uses();
