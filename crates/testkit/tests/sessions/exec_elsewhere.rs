@@ -218,6 +218,57 @@ fn a_restricted_user_has_it_run_elsewhere_unless_a_request_is_not_allowed_any_mo
     assert_eq!(figure(&mut other, "lent_requests"), "1");
 }
 
+/// The keys that a client is told of until this moment.
+fn pushed(client: &mut RespClient) -> Vec<String> {
+    client.send(&["PING"]).unwrap();
+    let mut all = Vec::new();
+    loop {
+        match client.receive().unwrap() {
+            Value::Aggregate(b'>', parts) => all.extend(replies(parts[1].clone()).iter().map(text)),
+            reply if text(&reply) == "PONG" => return all,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn what_a_client_that_keeps_copies_has_read_there_is_remembered() {
+    let server = server();
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    fill_all(&mut other);
+    call(&mut one, "HELLO 3");
+    call(&mut one, "CLIENT TRACKING ON");
+    call(&mut one, "SCARD d");
+    call(&mut other, "CONFIG RESETSTAT");
+    hold_exec(&server, &mut one, &["SORT list STORE d", "SUNION set other", "GET none"]);
+    call(&mut other, "SET elsewhere 1");
+    server.server.hold_lent(false);
+    assert_eq!(replies(one.receive().unwrap()).len(), 3);
+    assert_eq!(pushed(&mut one), ["d"], "it had read it before");
+    for (change, told) in
+        [("SET none 1", vec!["none"]), ("SADD set x", vec!["set"]), ("DEL d elsewhere", vec![])]
+    {
+        call(&mut other, change);
+        assert_eq!(pushed(&mut one), told, "{change}");
+    }
+    // A script is not held back: what it changes is read anew, and remembered anew.
+    hold_exec(&server, &mut one, &["SUNION set other", "SET d 1"]);
+    call(&mut other, "EVAL return(redis.call('SADD','set','y')) 0");
+    server.server.hold_lent(false);
+    assert_eq!(replies(replies(one.receive().unwrap()).remove(0)).len(), 2 * MANY + 2);
+    call(&mut other, "SADD set z");
+    assert!(pushed(&mut one).ends_with(&["set".to_owned()]));
+    assert_eq!(figure(&mut other, "lent_requests"), "2");
+    // These run where the keys are: what is told of depends on what comes first.
+    for queue in [["SUNION set other", "SADD set new"], ["SADD set newer", "SUNION set other"]] {
+        for request in ["MULTI", queue[0], queue[1], "EXEC"] {
+            one.send(&words(request)).unwrap();
+        }
+    }
+    assert_eq!(pushed(&mut one), ["set"], "what was read before it was changed");
+    assert_eq!(figure(&mut other, "lent_requests"), "2");
+}
+
 #[test]
 fn it_is_one_record_of_the_append_only_file() {
     let server = server();

@@ -2,11 +2,13 @@
 //! owner each, as one request that writes does (`writing`), and takes its place as one step.
 //!
 //! The keys that the client watches may have changed until then: EXEC answers null where they have, and
-//! nothing of it is seen. A queue runs where it is if a request of it needs more than its keys, if its client
-//! tracks keys, if its user may not send a request of it any more, or if somebody is shown every request
-//! (MONITOR).
+//! nothing of it is seen. A queue runs where it is if a request of it needs more than its keys, if its user
+//! may not send a request of it any more, or if somebody is shown every request (MONITOR); also if its
+//! client leaves no trace (CLIENT NO-TOUCH), or tracks keys and reads one that the queue changes: what it is
+//! told of then depends on which comes first.
 use super::elsewhere::{RESTLESS_ONE_IN, Reading, long_of};
 use super::exec::{Handler, Plan};
+use super::remember::chooses_reads;
 use super::writing::TRIES_MAX;
 use super::{Executor, QueueAttempt};
 use crate::core::lent::{Lent, Turn, Work};
@@ -21,7 +23,7 @@ use base::hash::Hash;
 use command::{Call, DataRun, Done, Flags, LONG_STEPS};
 use net::Meter;
 use resp::{Args, Reply};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Before, Garbage, Key, Made, View};
 
@@ -33,7 +35,7 @@ impl<'s> Executor<'s> {
         (queue, plan): (&'k Queue, &Plan),
         view: &mut View<'k>,
     ) -> Option<SharedQueue> {
-        let stays = !self.is_plain
+        let stays = !self.leaves_trace
             || self.keeps_sessions
             || self.is_alone
             || self.attempt.is_some()
@@ -46,7 +48,9 @@ impl<'s> Executor<'s> {
         if steps < LONG_STEPS && self.server.restless.draw(RESTLESS_ONE_IN) != Some(0) {
             return None;
         }
-        if session.modes.has(Modes::RESTRICTED) && !self.permits_all(session, queue) {
+        let is_allowed = !session.modes.has(Modes::RESTRICTED) || self.permits_all(session, queue);
+        let is_noted = session.modes.has(Modes::TRACKING);
+        if !is_allowed || is_noted && (chooses_reads(session) || self.reads_what_it_changes((queue, plan))) {
             return None;
         }
         view.begin_anew();
@@ -68,6 +72,17 @@ impl<'s> Executor<'s> {
             };
             permission::check(&session.user, row, &queued.args).is_ok() && !reads_further
         })
+    }
+
+    /// Whether a request of the queue reads a key that another changes.
+    fn reads_what_it_changes(&self, (queue, plan): (&Queue, &Plan)) -> bool {
+        let (mut read, mut changed) = (BTreeSet::new(), BTreeSet::new());
+        for (queued, (_, keys)) in queue.iter().zip(plan.steps()) {
+            let only_reads = self.server.registry.row(queued.row).flags.has(Flags::READONLY);
+            let names = plan.keys()[keys].iter().map(|(at, _)| queued.args.at(*at as usize));
+            if only_reads { read.extend(names) } else { changed.extend(names) }
+        }
+        !read.is_disjoint(&changed)
     }
 
     /// How many steps all requests take, as far as is known before the first has run; None if one needs more
@@ -132,7 +147,8 @@ impl<'s> Executor<'s> {
         let watched = lent.session.watching.iter().flat_map(|all| &all.0).map(|watched| watched.hash);
         let locked = hashes.iter().copied().chain(watched);
         let mut view = keyspace.lock_shards_of(self.now.wall, &config.store, locked);
-        let QueueElsewhere { names, before, made, effects, tries, .. } = &mut *elsewhere;
+        let QueueElsewhere { names, before, made, effects, tries, steps, keys: all_keys, .. } =
+            &mut *elsewhere;
         let all = names.iter().zip(&hashes);
         let keys: Vec<Key<'_>> = all.map(|(name, hash)| view.key(db, name, *hash)).collect();
         let is_overdue = |watched: &WatchedKey| view.has_overdue(watched.db, &watched.key, watched.hash);
@@ -157,6 +173,8 @@ impl<'s> Executor<'s> {
             return self.run_queue_here(lent, *elsewhere);
         } else {
             let recording = self.recorder.begin(&self.server.journal, db, &view);
+            let read = steps.iter().filter(|step| step.only_reads).flat_map(|step| step.keys.clone());
+            self.note_reads(&mut view, read.map(|place| all_keys[place].1));
             view.accept(&keys, std::mem::take(made));
             if let (Some(recording), Some((effects, _))) = (recording, effects.take()) {
                 self.recorder.end_made(recording, &self.server.journal, &mut view, effects);

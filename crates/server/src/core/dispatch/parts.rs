@@ -21,14 +21,13 @@
 //! too.
 use super::alone::run_under_gates;
 use super::elsewhere::WIDE_WORDS;
-use super::remember::Reader;
+use super::remember::{Reader, chooses_reads};
 use super::{Executor, Request};
 use crate::core::lent::{Lent, Turn};
 use crate::core::modes::Modes;
 use crate::core::parted::{Parted, Progress, Stage};
 use crate::core::registry::{Row, Run};
 use crate::core::session::Session;
-use crate::core::tracking::tracker::TrackingFlags;
 use crate::core::written_elsewhere::Committed;
 use crate::state::moving::InParts;
 use base::hash::Hash;
@@ -50,10 +49,7 @@ impl<'s> Executor<'s> {
             Parts::Added | Parts::Listed => true,
             Parts::Pairs | Parts::PairsIfNone(_) => args.len() % 2 == 1,
         };
-        // What CLIENT CACHING says is about the moment at which a request is received.
-        let is_asked = [TrackingFlags::OPTIN, TrackingFlags::OPTOUT];
-        let flags = session.record.tracker.get().map(|tracker| tracker.flags());
-        is_well_formed && !flags.is_some_and(|flags| is_asked.iter().any(|asked| flags.has(*asked)))
+        is_well_formed && !chooses_reads(session)
     }
 
     /// Has a thread put the keys of a request in order, which comes back to run in parts.

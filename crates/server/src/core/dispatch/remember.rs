@@ -5,6 +5,7 @@ use crate::core::modes::Modes;
 use crate::core::registry::Row;
 use crate::core::session::{ClientRecord, Session};
 use crate::core::tracking::Origin;
+use crate::core::tracking::tracker::TrackingFlags;
 use base::hash::Hash;
 use command::{Acl, Flags};
 use resp::Args;
@@ -26,6 +27,13 @@ impl Reader {
     pub(super) fn of(record: Option<Arc<ClientRecord>>) -> Reader {
         Reader { record, keys: RefCell::default() }
     }
+}
+
+/// Whether the client of a session tracks keys and says which of its reads are remembered (CLIENT CACHING).
+/// What it says is about the moment at which a request is received.
+pub(super) fn chooses_reads(session: &Session) -> bool {
+    let flags = session.record.tracker.get().map(|tracker| tracker.flags());
+    flags.is_some_and(|flags| flags.has(TrackingFlags::OPTIN) || flags.has(TrackingFlags::OPTOUT))
 }
 
 impl Executor<'_> {
@@ -71,6 +79,17 @@ impl Executor<'_> {
         read.clear();
         if self.reader.record.is_some() && row.flags.has(Flags::READONLY) {
             read.extend(keys.iter().map(|key| self.server.keyspace.hash(key.bytes())));
+            view.ask_for_end();
+        }
+    }
+
+    /// Commands that have run elsewhere have read keys with these hashes. Where their client tracks keys they
+    /// are remembered when the view is let go, which holds their shards.
+    pub(super) fn note_reads(&self, view: &mut View<'_>, keys: impl Iterator<Item = Hash>) {
+        if self.reader.record.is_some() {
+            let mut read = self.reader.keys.borrow_mut();
+            read.clear();
+            read.extend(keys);
             view.ask_for_end();
         }
     }
