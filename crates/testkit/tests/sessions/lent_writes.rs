@@ -180,6 +180,24 @@ fn what_is_known_of_the_use_of_a_value_is_restored_with_it() {
 }
 
 #[test]
+fn who_waits_for_a_group_that_is_removed_elsewhere_is_told_so() {
+    let server = server();
+    let (mut writer, mut other) = (server.client().unwrap(), server.client().unwrap());
+    let (mut waiter, mut adder) = (server.client().unwrap(), server.client().unwrap());
+    fill_stream(&mut other);
+    waiter.send(&words("XREADGROUP GROUP held two BLOCK 0 STREAMS stream >")).unwrap();
+    wait_until(&mut other, |other| figure(other, "blocked_clients") == "1");
+    hold(&server, &mut writer, "XGROUP DESTROY stream held");
+    adder.send(&words("XADD stream 999999-1 field value")).unwrap();
+    assert_eq!(text(&call(&mut other, "XLEN nothing")), "0");
+    server.server.hold_lent(false);
+    assert_eq!(text(&writer.receive().unwrap()), "1");
+    assert!(text(&waiter.receive().unwrap()).starts_with("NOGROUP"), "it is told before anything is added");
+    assert_eq!(text(&adder.receive().unwrap()), "999999-1");
+    assert!(text(&call(&mut other, "XPENDING stream held")).starts_with("NOGROUP"));
+}
+
+#[test]
 fn keys_that_it_names_can_be_read_meanwhile_and_changed_afterwards() {
     let server = server();
     let (mut writer, mut other) = (server.client().unwrap(), server.client().unwrap());
