@@ -94,6 +94,12 @@ impl Client {
         Ok(bytes - END.len() as u64)
     }
 
+    /// Sends one request and does not wait for its answer.
+    pub(crate) fn send_only(&mut self, args: &[&[u8]]) -> Result<(), String> {
+        self.queue(args);
+        self.send()
+    }
+
     /// Adds a request to the pipeline; every `depth` of them are sent and their answers awaited.
     pub(crate) fn pipe(&mut self, args: &[&[u8]], depth: usize) -> Result<(), String> {
         self.queue(args);
@@ -144,6 +150,7 @@ impl Client {
                 body.truncate(body.len() - 2);
                 Ok(Answer::Text(body))
             }
+            b'%' => (0..2 * number()?).map(|_| self.read()).collect::<Result<_, _>>().map(Answer::Many),
             b'*' => (0..number()?).map(|_| self.read()).collect::<Result<_, _>>().map(Answer::Many),
             _ => Err(format!("bench: the server answered: {}", String::from_utf8_lossy(&line).trim())),
         }

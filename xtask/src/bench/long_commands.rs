@@ -27,15 +27,19 @@ const HASH: &str = "HSET k field:# value:#";
 const ZSET: &str = "ZADD k # member:#";
 const TWO_ZSETS: &str = "ZADD k # member:#;ZADD l # other:#";
 const STREAM: &str = "XADD k 0-# field value";
+const GROUP: &str = "XADD k 0-# field value;XGROUP CREATE k g 0";
+const HELD: &str = "XADD k 0-# field value;XGROUP CREATE k g 0;XREADGROUP GROUP g c STREAMS k >";
 const PLACES: &str = "GEOADD k 0.# 0.# place:#";
 const STRING_1: &str = "SETRANGE k 1048575 x";
 const STRING_16: &str = "SETRANGE k 16777215 x";
 const STRING_100: &str = "SETRANGE k 104857599 x";
+const TWO_TEXTS: &str = "SETRANGE k 5000 x;SETRANGE l 5000 x";
 const TWO_STRINGS: &str = "SETRANGE k 104857599 x;SETRANGE l 104857599 x";
 
 /// What is loaded, and the command. `#` is the element's number, `word*n` the word so many times, `#*n` the
-/// numbers below n, `{dump}` what DUMP says of k, and `{n}` a text of so many megabytes.
-const CASES: [(&str, &str); 99] = [
+/// numbers below n, `{dump}` what DUMP says of k, and `{n}` a text of so many megabytes. A line behind `@` is
+/// sent by a client of its own, and its reply is not waited for.
+const CASES: [(&str, &str); 158] = [
     (STRING_1, "GET k"),
     (STRING_16, "GET k"),
     (STRING_100, "GET k"),
@@ -62,6 +66,11 @@ const CASES: [(&str, &str); 99] = [
     ("SET k x", "SETRANGE k 104857599 x"),
     ("", "SETBIT k 838860799 1"),
     ("", "BITFIELD k SET u8 838860792 1"),
+    (STRING_100, "GETEX k"),
+    (STRING_100, "SUBSTR k 1 -2"),
+    (STRING_100, "SET k x GET"),
+    (TWO_TEXTS, "LCS k l"),
+    ("", "PFADD k #*1000000"),
     (STRING_100, "BITCOUNT k"),
     (STRING_100, "BITPOS k 1"),
     (TWO_STRINGS, "BITOP AND d k l"),
@@ -72,6 +81,10 @@ const CASES: [(&str, &str); 99] = [
     ("PFADD k # ", "PFCOUNT k*1000"),
     (STRING_100, "COPY k d"),
     (STRING_100, "RENAME k d"),
+    (HASH, "COPY k d"),
+    (HASH, "MOVE k 1"),
+    (HASH, "EXPIRE k -1"),
+    (HASH, "SET k x"),
     (STRING_100, "DUMP k"),
     (STRING_16, "RESTORE d 0 {dump}"),
     (LIST, "RESTORE d 0 {dump}"),
@@ -81,6 +94,7 @@ const CASES: [(&str, &str); 99] = [
     (STREAM, "RESTORE d 0 {dump}"),
     (LIST, "LRANGE k 0 -1"),
     (LIST, "LPOS k nothing"),
+    (LIST, "LPOS k element:5 COUNT 0"),
     (LIST, "LREM k 0 nothing"),
     (LIST, "LREM k 0 element:500000"),
     ("RPUSH k same*1000 other", "LREM k 0 same"),
@@ -96,23 +110,42 @@ const CASES: [(&str, &str); 99] = [
     (LIST, "DEL k"),
     (LIST, "SORT k ALPHA LIMIT 0 1"),
     (LIST, "SORT k ALPHA STORE d"),
+    (NUMBERS, "SORT k BY w* STORE d"),
+    (NUMBERS, "SORT k GET w* STORE d"),
+    (NUMBERS, "SORT k BY w*"),
     ("", "RPUSH k #*1000000"),
     ("", "SADD k #*1000000"),
     ("", "ZADD k #*1000000"),
     ("", "HSET k #*1000000"),
+    ("", "LPUSH k #*1000000"),
     (SET, "SMEMBERS k"),
     (SET, "SPOP k 999999"),
     (SET, "SPOP k 500000"),
     (NUMBERS, "SPOP k 500000"),
     (SET, "SREM k member:#*1000000"),
     (SET, "SMISMEMBER k member:#*1000000"),
+    (SET, "SRANDMEMBER k -1000000"),
+    (SET, "SRANDMEMBER k 500000"),
     (TWO_SETS, "SUNION k l"),
+    ("SADD k x", "SINTER k*100000"),
+    ("", "SUNION k#*100000"),
+    ("", "SUNIONSTORE d k#*100000"),
+    ("", "ZUNION 100000 k#*100000"),
+    ("", "PFMERGE d k#*100000"),
+    ("", "BLPOP k#*100000 0.1"),
+    ("", "WATCH k#*100000"),
+    ("", "EVAL return(1) 100000 k#*100000"),
     (TWO_SETS, "SUNIONSTORE d k l"),
     (TWO_SETS, "SINTERSTORE d k l"),
     (TWO_SETS, "SDIFFSTORE d k l"),
     (HASH, "HGETALL k"),
     (HASH, "HDEL k field:#*1000000"),
     (HASH, "HMGET k field:#*1000000"),
+    (HASH, "HRANDFIELD k -1000000"),
+    (HASH, "HRANDFIELD k 500000"),
+    (HASH, "HTTL k FIELDS 1000000 field:#*1000000"),
+    (HASH, "HGETDEL k FIELDS 1000000 field:#*1000000"),
+    (HASH, "HEXPIRE k 100 FIELDS 1000000 field:#*1000000"),
     (HASH, "HPEXPIRE k 1 FIELDS 1000000 field:#*1000000"),
     (ZSET, "ZRANGE k 0 -1"),
     (ZSET, "ZRANGESTORE d k 0 -1"),
@@ -122,19 +155,49 @@ const CASES: [(&str, &str); 99] = [
     (ZSET, "ZPOPMIN k 500000"),
     (ZSET, "ZMPOP 1 k MAX COUNT 999999"),
     (ZSET, "ZREM k member:#*1000000"),
+    (ZSET, "ZMSCORE k member:#*1000000"),
+    (ZSET, "ZRANDMEMBER k -1000000"),
+    (ZSET, "ZRANDMEMBER k 500000"),
     (TWO_ZSETS, "ZUNIONSTORE d 2 k l"),
     (TWO_ZSETS, "ZINTERSTORE d 2 k l"),
     (TWO_ZSETS, "ZDIFFSTORE d 2 k l"),
     (PLACES, "GEOSEARCH k FROMLONLAT 0 0 BYRADIUS 200 km"),
     (PLACES, "GEOSEARCHSTORE d k FROMLONLAT 0 0 BYRADIUS 200 km"),
+    (PLACES, "GEOPOS k place:#*1000000"),
     (STREAM, "XRANGE k - +"),
     (STREAM, "XREAD STREAMS k k 0 0"),
     (STREAM, "XTRIM k MAXLEN 1"),
     (STREAM, "XADD k MAXLEN 1 * field value"),
     (STREAM, "XDEL k 0-#*1000000"),
     (STREAM, "XINFO STREAM k FULL COUNT 0"),
+    (GROUP, "XREADGROUP GROUP g c STREAMS k >"),
+    (HELD, "XREADGROUP GROUP g c STREAMS k 0"),
+    (HELD, "XPENDING k g - + 1000000"),
+    (HELD, "XPENDING k g - + 1000000 c"),
+    (HELD, "XPENDING k g IDLE 100000000 - + 10"),
+    (HELD, "XACK k g 0-#*1000000"),
+    (HELD, "XCLAIM k g d 0 0-#*1000000"),
+    (HELD, "XAUTOCLAIM k g d 0 - COUNT 1000000"),
+    (HELD, "XAUTOCLAIM k g d 100000000 - COUNT 2000"),
+    (HELD, "XGROUP DELCONSUMER k g c"),
+    (HELD, "XGROUP DESTROY k g"),
+    (HELD, "XTRIM k MAXLEN 0 DELREF"),
+    (HELD, "XINFO STREAM k FULL COUNT 0"),
     (HASH, "MEMORY USAGE k SAMPLES 0"),
     ("SET key:# x", "FLUSHALL"),
+    ("SET key:# x", "SWAPDB 0 1"),
+    ("SET key:# x", "KEYS *"),
+    ("SET key:# x", "SCAN 0 COUNT 1000000"),
+    ("HELLO 3", "SUBSCRIBE c#*100000"),
+    ("HELLO 3", "PSUBSCRIBE c#*100000"),
+    ("@SUBSCRIBE c#*100000", "PUBSUB CHANNELS"),
+    ("@BLMPOP 0 1 k LEFT COUNT 1000000", "RPUSH k #*1000000"),
+    ("@BZMPOP 0 1 k MIN COUNT 1000000", "ZADD k #*1000000"),
+    ("MULTI;SADD k #*1000000", "EXEC"),
+    ("MULTI;SET key:# x", "EXEC"),
+    ("SADD k member:#;MULTI;SUNION k l", "EXEC"),
+    ("SADD k member:#;ACL SETUSER u on nopass ~* +@all -get;AUTH u x;MULTI;SUNION k l", "EXEC"),
+    ("SADD k member:#;HELLO 3;CLIENT TRACKING ON;MULTI;SUNION k l", "EXEC"),
 ];
 
 /// A command's line.
@@ -185,15 +248,28 @@ fn one(spec: &Spec, options: &Options) -> Result<(), String> {
 fn measure(server: &Server, keys: u64, fill: &str, request: &str) -> Result<Row, String> {
     let mut client = server.client()?;
     client.call(&[b"FLUSHALL"])?;
+    let mut others = Vec::new();
     for line in fill.split(';').filter(|line| !line.is_empty()) {
-        load(&mut client, line, keys)?;
+        match line.strip_prefix('@') {
+            Some(line) => {
+                let mut other = server.client()?;
+                let words = words(&mut client, line)?;
+                other.send_only(&words.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+                others.push(other);
+            }
+            None => load(&mut client, line, keys)?,
+        }
     }
     let words = words(&mut client, request)?;
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-    let what = match fill.strip_prefix("SETRANGE k ").and_then(|rest| rest.split(' ').next()) {
+    let last = fill.strip_prefix("SETRANGE k ").and_then(|rest| rest.split(' ').next());
+    let what = match last {
+        _ if request == "EXEC" => format!("EXEC ({fill})"),
         Some(last) => format!("{request} ({} MB)", last.parse::<u64>().unwrap_or(0).div_ceil(1 << 20)),
         None => format!("{request} ({})", fill.split(' ').next().unwrap_or("")),
     };
+    // Threads that run what takes long were started by the worker, beside which they are not to run.
+    server.isolate_worker(WORKER_CORE)?;
     // What freeing the data before has left to do.
     std::thread::sleep(std::time::Duration::from_millis(100));
     let (is_over, longest_us, begun) = (AtomicBool::new(false), AtomicU64::new(0), AtomicBool::new(false));
@@ -227,9 +303,9 @@ fn measure(server: &Server, keys: u64, fill: &str, request: &str) -> Result<Row,
 
 /// Carries out a line of what is loaded: once for each element, many elements a request, if it names them.
 fn load(client: &mut Client, line: &str, count: u64) -> Result<(), String> {
-    let Some(at) = line.find('#') else {
-        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        return client.call(&words).map(drop);
+    let Some(at) = line.find('#').filter(|_| !line.contains("#*")) else {
+        let words = words(client, line)?;
+        return client.call(&words.iter().map(Vec::as_slice).collect::<Vec<_>>()).map(drop);
     };
     let head = &line[..line[..at].rfind(' ').map_or(0, |space| space)];
     let element = line[head.len()..].trim();
@@ -250,8 +326,8 @@ fn load(client: &mut Client, line: &str, count: u64) -> Result<(), String> {
 fn words(client: &mut Client, line: &str) -> Result<Vec<Vec<u8>>, String> {
     let mut words = Vec::new();
     for word in line.split(' ') {
-        let (word, times) = word.split_once('*').unwrap_or((word, "1"));
-        let times: u64 = times.parse().unwrap_or(1);
+        let repeated = word.split_once('*').and_then(|(word, times)| Some((word, times.parse().ok()?)));
+        let (word, times): (&str, u64) = repeated.unwrap_or((word, 1));
         match word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) {
             Some("dump") => match client.call(&[b"DUMP", b"k"])? {
                 super::client::Answer::Text(text) => words.push(text),
