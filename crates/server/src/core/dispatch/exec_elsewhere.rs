@@ -173,12 +173,13 @@ impl<'s> Executor<'s> {
             return self.run_queue_here(lent, *elsewhere);
         } else {
             let recording = self.recorder.begin(&self.server.journal, db, &view);
-            let read = steps.iter().filter(|step| step.only_reads).flat_map(|step| step.keys.clone());
-            self.note_reads(&mut view, read.map(|place| all_keys[place].1));
             view.accept(&keys, std::mem::take(made));
             if let (Some(recording), Some((effects, _))) = (recording, effects.take()) {
                 self.recorder.end_made(recording, &self.server.journal, &mut view, effects);
             }
+            // Last, because what is told takes with it what was asked of the view's end.
+            let read = steps.iter().filter(|step| step.only_reads).flat_map(|step| step.keys.clone());
+            self.note_reads(&mut view, read.map(|place| all_keys[place].1));
             self.let_go(view);
             self.count_queue(&lent.session, &elsewhere);
         }
