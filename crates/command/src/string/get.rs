@@ -139,7 +139,7 @@ pub(super) enum Found {
 pub(super) fn reply_string(call: &mut Call<'_, '_>) -> Result<Found, Error> {
     let key = call.key(0);
     match call.view.string(key)? {
-        Some(Item::Bytes(bytes)) if bytes.len() >= text::LEFT_BYTES_MIN && call.reply.may_leave_texts => {
+        Some(Item::Bytes(bytes)) if text::may_leave(bytes.len(), call.reply, &call.args) => {
             let len = bytes.len();
             text::leave(call, 0..len);
             Ok(Found::Value)

@@ -115,7 +115,7 @@ fn getrange(call: &mut Call<'_, '_>) -> Done {
     let mut scratch = base::text::I64Text::new();
     let whole = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
     let wanted = part(whole.len() as u64, start, end);
-    if wanted.len() >= text::LEFT_BYTES_MIN && call.reply.may_leave_texts {
+    if text::may_leave(wanted.len(), call.reply, &call.args) {
         text::leave(call, wanted);
     } else {
         call.reply.bulk(&whole[wanted]);

@@ -5,14 +5,23 @@
 //! not.
 use crate::Call;
 use base::Item;
-use resp::{Enough, Remainder, Reply};
+use resp::{Args, Enough, Remainder, Reply};
 use std::ops::{ControlFlow, Range};
 use store::Snapshot;
 
 /// A string is left where it lies from so many bytes on: to hold on to it costs as much as to copy 100 KB.
-pub(super) const LEFT_BYTES_MIN: usize = if cfg!(debug_assertions) { 600 } else { 128 << 10 };
+const LEFT_BYTES_MIN: usize = if cfg!(debug_assertions) { 600 } else { 128 << 10 };
 
 const END: &[u8] = b"\r\n";
+
+/// A request of more bytes is not kept beside its reply: what it stores may be as long.
+const REQUEST_BYTES_MAX: usize = 4 << 10;
+
+/// Whether a string of so many bytes is to be left, as the reply to this request.
+#[inline]
+pub(super) fn may_leave(len: usize, reply: &Reply, args: &Args<'_>) -> bool {
+    len >= LEFT_BYTES_MIN && reply.may_leave_texts && args.framed_bytes_from(0) <= REQUEST_BYTES_MAX
+}
 
 /// Replies this part of the first key's string, which is there and that long.
 #[cold]

@@ -231,12 +231,12 @@ impl<'s> Worker<'s> {
             cold_path();
             self.note_waiting();
         }
+        self.look_at_sent();
         self.let_go();
         if !self.uncommitted.is_empty() {
             cold_path();
             self.commit_late();
         }
-        self.look_at_sent();
         self.relieve_clients();
         self.take_up_all();
         self.serve();
@@ -670,7 +670,8 @@ impl<'s> Worker<'s> {
     }
 
     /// The server stops: the listeners are closed first, so that the next server can have the port at once.
-    /// Clients that are owed a reply get it if they read within [`WIND_UP`].
+    /// Clients that are owed a reply get it if they read within [`WIND_UP`]; of one that is written, or sent,
+    /// as its client reads, they get what has been by then.
     fn wind_up(mut self, mut events: Vec<Event>) {
         self.engine.stop_listening();
         let ids: Vec<ConnId> = self.table.iter().map(|connection| connection.id).collect();

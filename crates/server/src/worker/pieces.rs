@@ -204,9 +204,12 @@ impl Worker<'_> {
         let before = (reply.out.len(), unfinished.reply_bytes);
         let mut flow = send_ready((&mut **engine, id), reply, unfinished);
         let sent = before.0 - reply.out.len() + unfinished.reply_bytes - before.1;
-        count_sent(&connection.session.record, executor.counters(), sent);
-        if flow.is_continue() && sent == 0 && reply.out.len() + ready_bytes <= PIECE_BYTES_MAX {
+        if sent > 0 {
+            count_sent(&connection.session.record, executor.counters(), sent);
+        } else if reply.out.len() + ready_bytes <= PIECE_BYTES_MAX {
+            let before = reply.out.len();
             flow = unfinished.remainder.write(reply, Enough::MOST);
+            unfinished.reply_bytes += reply.out.len() - before;
         }
         if flow.is_break() {
             self.end_pieces(id);
@@ -238,8 +241,10 @@ impl Worker<'_> {
         let sent_before = unfinished.reply_bytes;
         let mut flow = send_ready((&mut **engine, id), reply, unfinished);
         let sent = unfinished.reply_bytes - sent_before;
-        if unfinished.was_ready {
+        if sent > 0 {
             count_sent(record, executor.counters(), sent);
+        }
+        if unfinished.was_ready {
             enough.bytes = enough.bytes.min(QUEUED_BYTES);
         }
         while flow.is_continue() && sent < SENT_BYTES_MAX {
@@ -254,6 +259,8 @@ impl Worker<'_> {
         executor.count_time(record.last_row.load(Relaxed), ticks);
         if flow.is_break() && !reply.is_full() {
             self.end_pieces(id);
+            // What it was owed for the reply is noted.
+            self.look_later(id);
         }
         if self.reply.is_full() {
             return self.close_for_its_reply(id);

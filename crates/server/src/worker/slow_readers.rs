@@ -85,7 +85,12 @@ impl Worker<'_> {
         while let Some(id) = self.sent.pop() {
             if let Some(connection) = self.table.at(id) {
                 connection.is_looked_at = false;
-                self.look_at(id);
+                if self.engine.unsent_bytes(id) == 0 {
+                    // It may have been paused while its replies were kept back for the disk.
+                    self.drained(id);
+                } else {
+                    self.look_at(id);
+                }
             }
         }
     }
