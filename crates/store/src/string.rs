@@ -99,35 +99,28 @@ impl View<'_> {
         if value.len() >= OFFERED_BYTES_MIN
             && let Some(arrived) = self.keyspace.arrivals.find(value)
         {
-            return self.put_outside(key, arrived, expiry);
+            return self.put_outside(key, &arrived, expiry);
         }
-        let value = Encoded::new(value, form);
-        let (map, seed, mut context) = self.open(key);
-        match map.entry(seed, key.hash, key.bytes()) {
-            Entry::Occupied(mut entry) => {
-                let before = context.read(&mut entry);
-                let deadline = expiry.applied_to(before.live().unwrap_or(Deadline::Never));
-                context.timer.change(&mut entry, before.deadline, deadline);
-                context.store(entry, &before, &value, deadline);
-            }
-            Entry::Vacant(entry) => context.insert(entry, &value, expiry.applied_to(Deadline::Never)),
-        }
+        self.put(key, &Encoded::new(value, form), expiry);
     }
 
-    /// Writes a long string that nobody has yet, or whoever runs the request.
+    /// [`View::put_string`] of one that lies outside already.
     #[cold]
-    fn put_outside(&mut self, key: &Key<'_>, value: Shared<Value>, expiry: Expiry) {
+    fn put_outside(&mut self, key: &Key<'_>, value: &Shared<Value>, expiry: Expiry) {
+        self.put(key, &Encoded::Outside { value }, expiry);
+    }
+
+    #[inline(always)]
+    fn put(&mut self, key: &Key<'_>, value: &Encoded<'_>, expiry: Expiry) {
         let (map, seed, mut context) = self.open(key);
         match map.entry(seed, key.hash, key.bytes()) {
             Entry::Occupied(mut entry) => {
                 let before = context.read(&mut entry);
                 let deadline = expiry.applied_to(before.live().unwrap_or(Deadline::Never));
                 context.timer.change(&mut entry, before.deadline, deadline);
-                context.store_outside(entry, &before, value, deadline);
+                context.store(entry, &before, value, deadline);
             }
-            Entry::Vacant(entry) => {
-                context.insert_outside(entry, value, expiry.applied_to(Deadline::Never));
-            }
+            Entry::Vacant(entry) => context.insert(entry, value, expiry.applied_to(Deadline::Never)),
         }
     }
 
@@ -213,16 +206,11 @@ impl View<'_> {
 
     /// Writes a string named "raw" under `key`, without a deadline, in the place of a value of any type. A
     /// long one is moved, not copied.
-    pub fn put_bytes(&mut self, key: &Key<'_>, mut bytes: Vec<u8>) {
-        let (map, seed, mut context) = self.open(key);
-        match map.entry(seed, key.hash, key.bytes()) {
-            Entry::Occupied(mut entry) => {
-                let before = context.read(&mut entry);
-                context.timer.change(&mut entry, before.deadline, Deadline::Never);
-                context.store_text(entry, &before, &mut bytes, Form::Raw, Deadline::Never);
-            }
-            Entry::Vacant(entry) => context.insert_text(entry, &mut bytes, Form::Raw),
+    pub fn put_bytes(&mut self, key: &Key<'_>, bytes: Vec<u8>) {
+        if bytes.len() <= HANDED_OVER_BYTES_MIN {
+            return self.put_string(key, &bytes, Form::Raw, Expiry::Clear);
         }
+        self.put_outside(key, &Shared::new(Value::Str(bytes)), Expiry::Clear);
     }
 
     /// Takes the allocation of a large string, with its content, for a command that will replace it by
@@ -419,24 +407,8 @@ impl EditContext<'_> {
         if text.len() <= HANDED_OVER_BYTES_MIN {
             return self.store(entry, before, &Encoded::new(text, form), deadline);
         }
-        self.store_outside(entry, before, Shared::new(Value::Str(std::mem::take(text))), deadline);
-    }
-
-    /// As [`EditContext::store`] of a long string.
-    fn store_outside(
-        &mut self,
-        entry: Occupied<'_, Value>,
-        before: &Before,
-        value: Shared<Value>,
-        deadline: Deadline,
-    ) {
-        if !before.meta.is_string() {
-            self.forget_fields(&entry);
-        }
-        let stamp = Stamp::new(deadline);
-        let meta = Meta::new(Shape::Long, &stamp);
-        let old = entry.replace(meta.0, stamp.as_bytes(), Some(value), &mut self.timer);
-        self.discard(old);
+        let value = &Shared::new(Value::Str(std::mem::take(text)));
+        self.store(entry, before, &Encoded::Outside { value }, deadline);
     }
 
     /// As [`EditContext::insert`] without a deadline, but a long text is moved out of `text` instead of
@@ -445,16 +417,8 @@ impl EditContext<'_> {
         if text.len() <= HANDED_OVER_BYTES_MIN {
             return self.insert(entry, &Encoded::new(text, form), Deadline::Never);
         }
-        self.insert_outside(entry, Shared::new(Value::Str(std::mem::take(text))), Deadline::Never);
-    }
-
-    /// As [`EditContext::insert`] of a long string.
-    fn insert_outside(&mut self, mut entry: Vacant<'_, Value>, value: Shared<Value>, deadline: Deadline) {
-        self.note_created();
-        self.timer.change(&mut entry, Deadline::Never, deadline);
-        let stamp = Stamp::new(deadline);
-        let meta = Meta::new(Shape::Long, &stamp);
-        entry.insert(meta.0, stamp.as_bytes(), Some(value), &mut self.timer);
+        let value = &Shared::new(Value::Str(std::mem::take(text)));
+        self.insert(entry, &Encoded::Outside { value }, Deadline::Never);
     }
 
     /// Gives an entry another deadline, of which the timer has been told already. The value stays.

@@ -141,9 +141,22 @@ pub(crate) type Parts<'v> = (Meta, &'v [u8], Option<&'v Value>);
 
 /// A string as it is to be stored.
 pub(crate) enum Encoded<'v> {
-    Int { shape: Shape, bytes: [u8; 8], len: usize },
-    Inline { shape: Shape, bytes: &'v [u8] },
-    Long { bytes: &'v [u8] },
+    Int {
+        shape: Shape,
+        bytes: [u8; 8],
+        len: usize,
+    },
+    Inline {
+        shape: Shape,
+        bytes: &'v [u8],
+    },
+    Long {
+        bytes: &'v [u8],
+    },
+    /// A string that lies outside already, which the key becomes an owner of.
+    Outside {
+        value: &'v Shared<Value>,
+    },
 }
 
 impl<'v> Encoded<'v> {
@@ -165,7 +178,7 @@ impl<'v> Encoded<'v> {
     pub(crate) fn shape(&self) -> Shape {
         match self {
             Encoded::Int { shape, .. } | Encoded::Inline { shape, .. } => *shape,
-            Encoded::Long { .. } => Shape::Long,
+            Encoded::Long { .. } | Encoded::Outside { .. } => Shape::Long,
         }
     }
 
@@ -174,7 +187,7 @@ impl<'v> Encoded<'v> {
         match self {
             Encoded::Int { bytes, len, .. } => &bytes[..*len],
             Encoded::Inline { bytes, .. } => bytes,
-            Encoded::Long { .. } => &[],
+            Encoded::Long { .. } | Encoded::Outside { .. } => &[],
         }
     }
 
@@ -182,6 +195,7 @@ impl<'v> Encoded<'v> {
     pub(crate) fn outside(&self) -> Option<Shared<Value>> {
         match self {
             Encoded::Long { bytes } => Some(Shared::new(Value::Str(bytes.to_vec()))),
+            Encoded::Outside { value } => Some((*value).clone()),
             _ => None,
         }
     }

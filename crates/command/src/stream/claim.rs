@@ -1,7 +1,7 @@
 //! Taking over what another consumer holds: XCLAIM by id, XAUTOCLAIM by how long it has lain there.
 use super::effect::{self, Holding, Place};
 use super::row::{ABOUT, CONSUMER_CREATED, ROW};
-use super::{id, note_lookup, reply_entry};
+use super::{id, note_lookup, reply_entry, steps_in_group};
 use crate::argument::{int, is_word};
 use crate::work::STEPS_AN_EDIT;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec, Long};
@@ -279,11 +279,11 @@ fn auto(call: &Call<'_, '_>) -> Result<Auto, Error> {
 fn looked_at(call: &mut Call<'_, '_>) -> Option<u64> {
     const STEPS_A_LOOK: u64 = 2;
     let Ok(auto) = auto(call) else { return Some(0) };
-    let (key, name) = (call.key(0), call.args.at(2));
-    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
-    let pending = stream.group(name).map_or(0, store::Group::pending_len);
-    let looks = pending.min(auto.count.saturating_mul(LOOKS_PER_CLAIM));
-    Some((looks * STEPS_A_LOOK).max(pending.min(auto.count) * STEPS_AN_EDIT))
+    steps_in_group(call, call.args.at(2), |group| {
+        let pending = group.pending_len();
+        let looks = pending.min(auto.count.saturating_mul(LOOKS_PER_CLAIM));
+        Some((looks * STEPS_A_LOOK).max(pending.min(auto.count) * STEPS_AN_EDIT))
+    })
 }
 
 /// What XAUTOCLAIM found before it took anything.

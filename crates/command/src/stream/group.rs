@@ -1,12 +1,12 @@
 //! XGROUP: groups and their consumers come and go.
-use super::id;
 use super::row::{ABOUT, CONSUMER_CREATED, ROW};
+use super::{id, steps_in_group};
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, Scope, WholeCall,
 };
-use store::{Event, Group, Id, StreamMut};
+use store::{Event, Id, StreamMut};
 
 pub(super) const XGROUP: Command = Command {
     name: "XGROUP",
@@ -197,22 +197,19 @@ fn create(call: &mut Call<'_, '_>) -> Done {
 /// What the consumer holds, each of which is looked for in the group and removed.
 fn held_by_consumer(call: &mut Call<'_, '_>) -> Option<u64> {
     const STEPS_A_REMOVAL: u64 = 2;
-    let held = |group: &Group| {
-        let consumer = group.find_consumer(call.args.at(4))?;
-        Some(group.consumer(consumer).pending_len())
-    };
-    let (key, name) = (call.key(0), call.args.at(3));
-    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
-    Some(stream.group(name).and_then(held).unwrap_or(0) * STEPS_A_REMOVAL)
+    let args = call.args;
+    steps_in_group(call, args.at(3), |group| {
+        let consumer = group.find_consumer(args.at(4))?;
+        Some(group.consumer(consumer).pending_len() * STEPS_A_REMOVAL)
+    })
 }
 
 /// What is freed with the group.
 fn held_in_group(call: &mut Call<'_, '_>) -> Option<u64> {
     const FREED_A_STEP: u64 = 16;
-    let (key, name) = (call.key(0), call.args.at(3));
-    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
-    let freed = |group: &Group| group.pending_len() / FREED_A_STEP + group.consumers().len() as u64;
-    Some(stream.group(name).map_or(0, freed))
+    steps_in_group(call, call.args.at(3), |group| {
+        Some(group.pending_len() / FREED_A_STEP + group.consumers().len() as u64)
+    })
 }
 
 /// The stream of a group that exists.

@@ -3,7 +3,7 @@
 //! Two figures speak of the radix tree that Redis keeps its nodes in. There is none here, but leaves end
 //! where those nodes do, so both are worked out from the ids that the leaves began with.
 use super::row::{ABOUT, ROW};
-use super::{id, reply_entry};
+use super::{id, reply_entry, steps_in_group};
 use crate::argument::{int, is_word};
 use crate::keys::reply_help;
 use crate::{
@@ -209,9 +209,7 @@ fn groups_told(call: &mut Call<'_, '_>) -> Option<u64> {
 }
 
 fn consumers_told(call: &mut Call<'_, '_>) -> Option<u64> {
-    let (key, name) = (call.key(0), call.args.at(3));
-    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
-    Some(stream.group(name).map_or(0, |group| group.consumers().len() as u64) * STEPS_A_PART)
+    steps_in_group(call, call.args.at(3), |group| Some(group.consumers().len() as u64 * STEPS_A_PART))
 }
 
 fn stream(call: &mut Call<'_, '_>) -> Done {

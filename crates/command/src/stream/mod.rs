@@ -19,7 +19,7 @@ mod trim;
 
 use crate::{Call, Command, checked};
 use resp::Reply;
-use store::{Key, Row};
+use store::{Group, Key, Row};
 
 pub const COMMANDS: &[&Command] = checked(&[
     &pending::XACK,
@@ -50,6 +50,18 @@ fn reply_entry(reply: &mut Reply, row: &Row<'_>) {
         reply.bulk(name);
         reply.item(value);
     });
+}
+
+/// How long a request about the group with this name takes, as `steps` says of it; nothing where there is
+/// none.
+fn steps_in_group(
+    call: &mut Call<'_, '_>,
+    name: &[u8],
+    steps: impl FnOnce(&Group) -> Option<u64>,
+) -> Option<u64> {
+    let key = call.key(0);
+    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
+    Some(stream.group(name).and_then(steps).unwrap_or(0))
 }
 
 /// Counts a hit or a miss. These commands change what a group knows and are writes therefore, of which

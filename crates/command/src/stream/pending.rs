@@ -1,6 +1,6 @@
 //! What a group's consumers hold: XACK and XACKDEL take it from them, XPENDING tells of it.
 use super::row::{ABOUT, ROW};
-use super::{delete, id, note_lookup};
+use super::{delete, id, note_lookup, steps_in_group};
 use crate::argument::{int, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long};
 use resp::Reply;
@@ -165,18 +165,16 @@ fn told(call: &mut Call<'_, '_>) -> Option<u64> {
     const LOOKS_A_STEP: u64 = 8;
     const STEPS_A_SEARCH: u64 = 2;
     let Ok(query) = query(call) else { return Some(0) };
-    let (key, name) = (call.key(0), call.args.at(2));
-    let Ok(Some(stream)) = call.view.stream(key) else { return Some(0) };
-    let Some(group) = stream.group(name) else { return Some(0) };
-    let Some(query) = query else { return Some(group.consumers().len() as u64) };
-    let (pending, steps_a_look) = match query.consumer.map(|name| group.find_consumer(name)) {
-        None => (group.pending_len(), 1),
-        Some(Some(consumer)) => (group.consumer(consumer).pending_len(), STEPS_A_SEARCH),
-        Some(None) => return Some(0),
-    };
-    let shown = pending.min(query.count);
-    let passed = if query.idle_min_ms == 0 || shown == 0 { 0 } else { pending / LOOKS_A_STEP };
-    Some(steps_a_look * shown.max(passed))
+    steps_in_group(call, call.args.at(2), |group| {
+        let Some(query) = query else { return Some(group.consumers().len() as u64) };
+        let (pending, steps_a_look) = match query.consumer {
+            None => (group.pending_len(), 1),
+            Some(name) => (group.consumer(group.find_consumer(name)?).pending_len(), STEPS_A_SEARCH),
+        };
+        let shown = pending.min(query.count);
+        let passed = if query.idle_min_ms == 0 || shown == 0 { 0 } else { pending / LOOKS_A_STEP };
+        Some(steps_a_look * shown.max(passed))
+    })
 }
 
 fn xpending(call: &mut Call<'_, '_>) -> Done {

@@ -36,7 +36,7 @@ pub(crate) struct OutputBound {
     hard_bytes: u64,
     clients_bytes: u64,
     look_bytes: usize,
-    /// A setting limits what clients may be owed that do not listen, also for a while.
+    /// A setting limits what a client that does not listen may be owed: at all, or for longer than a while.
     is_limited: bool,
 }
 
@@ -60,9 +60,9 @@ impl OutputBound {
         self.hard_bytes | self.clients_bytes != 0
     }
 
-    /// Whether it counts for nothing what a client that does not listen has yet to be sent.
+    /// Whether no setting limits what a client that does not listen may be owed, not even for a while.
     #[inline]
-    pub(crate) fn is_free(self) -> bool {
+    pub(crate) fn is_unlimited(self) -> bool {
         !self.is_limited
     }
 

@@ -286,9 +286,8 @@ impl<'s> Batch<'s> {
     /// lies in a buffer of its own.
     #[cold]
     pub(super) fn offer(&self, turn: &Turn, input: &mut Input, keyspace: &Keyspace) {
-        let whole = |request: &Parsed<'_>| request.end == input.rest().len();
         let [request] = &self.requests[turn.requests.clone()] else { return };
-        if matches!(turn.source, Source::Scratch(_)) || !whole(request) {
+        if matches!(turn.source, Source::Scratch(_)) || request.end != input.rest().len() {
             return;
         }
         let spans = &self.spans[turn.first_span..request.spans_end];

@@ -539,7 +539,7 @@ impl<'s> Worker<'s> {
         let (bound, record) = (executor.output_bound(), &connection.session.record);
         let is_subscribed = connection.session.modes.has(Modes::SUBSCRIBED);
         reply.bound(bound.room_bytes(server, (record, is_subscribed), || engine.unsent_bytes(turn.id)));
-        reply.may_leave_texts = bound.is_free() && !is_subscribed;
+        reply.may_leave_texts = bound.is_unlimited() && !is_subscribed;
         let requests = &batch.requests[turn.requests.clone()];
         let mut index = 0;
         while let Some(request) = requests.get(index) {

@@ -20,7 +20,8 @@ use super::{Worker, note};
 use crate::core::dispatch::Executor;
 use crate::core::lent::{KeptRequest, Lent, Returned, lend};
 use crate::core::server::Server;
-use crate::core::session::Session;
+use crate::core::session::{ClientRecord, Session};
+use crate::state::counters::Counters;
 use net::{ConnId, Engine};
 use resp::{Args, Enough, Remainder, Reply};
 use std::hint::cold_path;
@@ -171,24 +172,28 @@ const SENT_BYTES_MAX: usize = 1 << 20;
 const QUEUED_BYTES: usize = 16 << 10;
 
 /// Sends what is in the reply, and behind it what the rest has ready, as far as the kernel takes it at once.
-/// The reply is left with what it has not taken. `Break` when all of the rest has been sent.
+/// The reply is left with what it has not taken. Returns how many bytes have been sent, and `Break` when all
+/// of the rest has been.
 fn send_ready(
     (engine, id): (&mut dyn Engine, ConnId),
-    reply: &mut Reply,
-    unfinished: &mut Unfinished,
-) -> ControlFlow<()> {
+    (reply, unfinished): (&mut Reply, &mut Unfinished),
+    (record, counters): (&ClientRecord, &Counters),
+) -> (usize, ControlFlow<()>) {
     let [first, last] = unfinished.remainder.ready();
     if first.is_empty() {
-        return ControlFlow::Continue(());
+        return (0, ControlFlow::Continue(()));
     }
     let now = &first[..first.len().min(SENT_BYTES_MAX)];
     let last = if now.len() == first.len() { last } else { &[] };
     let sent = engine.send_from(id, &[&reply.out, now, last].map(IoSlice::new));
+    if sent > 0 {
+        count_sent(record, counters, sent);
+    }
     let of_rest = sent.saturating_sub(reply.out.len());
     reply.out.drain(..sent - of_rest);
     unfinished.reply_bytes += of_rest;
     unfinished.was_ready |= of_rest > 0;
-    unfinished.remainder.skip(of_rest)
+    (sent, unfinished.remainder.skip(of_rest))
 }
 
 impl Worker<'_> {
@@ -201,12 +206,9 @@ impl Worker<'_> {
         if ready_bytes == 0 {
             return;
         }
-        let before = (reply.out.len(), unfinished.reply_bytes);
-        let mut flow = send_ready((&mut **engine, id), reply, unfinished);
-        let sent = before.0 - reply.out.len() + unfinished.reply_bytes - before.1;
-        if sent > 0 {
-            count_sent(&connection.session.record, executor.counters(), sent);
-        } else if reply.out.len() + ready_bytes <= PIECE_BYTES_MAX {
+        let whose = (&*connection.session.record, executor.counters());
+        let (sent, mut flow) = send_ready((&mut **engine, id), (reply, unfinished), whose);
+        if sent == 0 && reply.out.len() + ready_bytes <= PIECE_BYTES_MAX {
             let before = reply.out.len();
             flow = unfinished.remainder.write(reply, Enough::MOST);
             unfinished.reply_bytes += reply.out.len() - before;
@@ -238,12 +240,8 @@ impl Worker<'_> {
         reply.bound((bound as usize).saturating_sub(unsent_bytes));
         let mut enough = Enough { bytes: piece_bytes(bound), elements: ELEMENTS_AT_ONCE };
         let mut ticks = 0;
-        let sent_before = unfinished.reply_bytes;
-        let mut flow = send_ready((&mut **engine, id), reply, unfinished);
-        let sent = unfinished.reply_bytes - sent_before;
-        if sent > 0 {
-            count_sent(record, executor.counters(), sent);
-        }
+        let whose = (&**record, executor.counters());
+        let (sent, mut flow) = send_ready((&mut **engine, id), (reply, unfinished), whose);
         if unfinished.was_ready {
             enough.bytes = enough.bytes.min(QUEUED_BYTES);
         }

@@ -6,7 +6,8 @@
 //! again has its pages already then, and so have the buffers that the values arrive in.
 //!
 //! Any of them serves: one that is longer than it has to be is divided, one that is shorter grows, to twice
-//! its length at most. What is kept is bounded, and [`purge`] gives it back when nobody has asked for it.
+//! its length at most. What is kept is bounded, and [`Mappings::purge`] gives it back
+//! when nobody has asked for it.
 //!
 //! ```text
 //! free --> kept --- asked for soon ---> in use
@@ -21,8 +22,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const COUNT_MAX: usize = 16;
 const LEN_MAX: usize = 5 << 20;
 const SUM_MAX: usize = 10 << 20;
-/// So many rounds one is kept that nobody asks for. A call of [`purge`] is a round; the server makes ten a
-/// second.
+/// So many rounds one is kept that nobody asks for. A call of [`Mappings::purge`] is a round; the server
+/// makes ten a second.
 const ROUNDS: u64 = 10;
 
 /// A mapping that nobody uses. Its bytes are what they were.
