@@ -3,12 +3,16 @@
 //! tests.
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// A folder with an authority (`ca.crt`), a server and a client that it has signed (`server.crt`,
-/// `server.key`, `client.crt` ...), and more where they are asked for. Removed when dropped.
+/// `server.key`, `client.crt` ...), and more where they are asked for. Removed when dropped, or when the
+/// process ends: those that many tests share are in a static, which is never dropped.
 pub struct Certificates {
     folder: PathBuf,
+    /// Waits for the end of its input, which ends with this process whatever ends that, and removes the
+    /// folder.
+    remover: Child,
 }
 
 impl Certificates {
@@ -20,7 +24,10 @@ impl Certificates {
     pub fn new(name: &str) -> Certificates {
         let folder = std::env::temp_dir().join(format!("sardine-tls-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder for certificates");
-        let made = Certificates { folder };
+        let mut remover = Command::new("sh");
+        remover.args(["-c", "read -r end; rm -rf -- \"$0\""]).arg(&folder).stdin(Stdio::piped());
+        let remover = remover.spawn().expect("a shell that removes them");
+        let made = Certificates { folder, remover };
         made.make("ca", None);
         made.make("server", Some("ca"));
         made.make("client", Some("ca"));
@@ -81,6 +88,7 @@ impl Certificates {
 
 impl Drop for Certificates {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        drop(self.remover.stdin.take());
+        let _ = self.remover.wait();
     }
 }

@@ -48,7 +48,13 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         let _ = self.ask("SHUTDOWN NOSAVE\r\n");
-        let _ = std::fs::remove_dir_all(&self.0);
+        // A server in the background removes files of its own here until it has ended.
+        for _ in 0..500 {
+            if std::fs::remove_dir_all(&self.0).is_ok() {
+                break;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(10));
+        }
     }
 }
 
