@@ -33,7 +33,7 @@ use crate::conn_table::{Life, Table};
 use crate::listener::Listener;
 use crate::send_queue::{Pool, SendQueue, try_send};
 use crate::turn_queue::TurnQueue;
-use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, socket};
+use crate::{Accepted, CloseWhen, ConnId, Engine, Event, MUCH_BYTES, Peer, Received, Wait, Waker, socket};
 use base::Millis;
 use std::hint::cold_path;
 use std::io::{self, IoSlice};
@@ -76,6 +76,8 @@ struct Conn {
     is_blocked: bool,
     /// The caller wants nothing to be sent: `is_blocked` then says that too.
     is_kept_back: bool,
+    /// Much of it was, so that `Drained` is told also where the kernel takes all at once.
+    owes_drained: bool,
     queue: SendQueue,
     /// Bytes of the queue that wait for this connection's turn. More may wait before and behind them, and
     /// leave with them.
@@ -353,11 +355,13 @@ impl Epoll {
             cold_path();
             return self.finish(id);
         }
-        if conn.is_blocked {
+        if conn.is_blocked || conn.owes_drained {
             cold_path();
-            conn.is_blocked = false;
-            self.ask_edges(id, READ_EDGES);
+            conn.owes_drained = false;
             events.push(Event::Drained(id));
+            if std::mem::take(&mut conn.is_blocked) {
+                self.ask_edges(id, READ_EDGES);
+            }
         }
     }
 
@@ -469,6 +473,7 @@ impl Engine for Epoll {
             is_unsent: false,
             is_blocked: false,
             is_kept_back: false,
+            owes_drained: false,
             queue: SendQueue::default(),
             in_turn_bytes: 0,
         });
@@ -627,6 +632,7 @@ impl Engine for Epoll {
     fn let_go(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id).filter(|conn| conn.is_kept_back) else { return };
         (conn.is_kept_back, conn.is_blocked) = (false, false);
+        conn.owes_drained = conn.queue.bytes() > MUCH_BYTES;
         if !conn.is_unsent && !conn.queue.is_empty() {
             conn.is_unsent = true;
             self.unsent.push(id);

@@ -32,7 +32,9 @@ use crate::conn_table::{Life, Table};
 use crate::listener::Listener;
 use crate::send_queue::{Pool, SendQueue, try_send};
 use crate::turn_queue::TurnQueue;
-use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, now, socket};
+use crate::{
+    Accepted, CloseWhen, ConnId, Engine, Event, MUCH_BYTES, Peer, Received, Wait, Waker, now, socket,
+};
 use accept::Accepting;
 use base::Millis;
 use buffers::{BUFFER_BYTES, Buffers, GROUP};
@@ -221,6 +223,8 @@ impl Uring {
             return;
         }
         let Some(piece) = conn.queue.first_piece() else { return };
+        // The caller is told when all of it has left.
+        conn.is_blocked |= conn.queue.bytes() > MUCH_BYTES;
         let len = piece.len().min(SEND_BYTES_MAX);
         let (token, flags) = match conn.is_blocked {
             true => (Token::PatientSend(id), libc::MSG_NOSIGNAL),

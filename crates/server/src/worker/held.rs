@@ -10,7 +10,6 @@ use crate::core::server::Server;
 use crate::core::session::Waiting;
 use net::{ConnId, Engine};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// See the file's opener.
 #[derive(Default)]
@@ -97,13 +96,6 @@ impl Worker<'_> {
             if self.held.last.get(&id) == Some(&number) {
                 self.held.last.remove(&id);
                 self.engine.let_go(id);
-                // Where much was owed all may leave at the first try, of which the engine does not tell: it
-                // is looked at after the next poll, which does not wait long then.
-                let record = self.table.at(id).map(|connection| &connection.session.record);
-                if record.is_some_and(|record| record.output_buffer_bytes.load(Relaxed) > 0) {
-                    self.look_later(id);
-                    self.is_retrying = true;
-                }
             }
         }
         while let Some((number, id)) = self.held.commands.first().copied()

@@ -33,6 +33,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// How many bytes may wait unsent for a client at first.
 pub(super) const ALLOWANCE_BYTES: usize = 1 << 20;
 
+const _: () = assert!(ALLOWANCE_BYTES >= net::MUCH_BYTES, "who is paused is served again when all has left");
+
 /// What to do with a client that is owed something, by `client-output-buffer-limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
@@ -85,12 +87,7 @@ impl Worker<'_> {
         while let Some(id) = self.sent.pop() {
             if let Some(connection) = self.table.at(id) {
                 connection.is_looked_at = false;
-                if self.engine.unsent_bytes(id) == 0 {
-                    // It may have been paused while its replies were kept back for the disk.
-                    self.drained(id);
-                } else {
-                    self.look_at(id);
-                }
+                self.look_at(id);
             }
         }
     }
@@ -162,11 +159,6 @@ impl Worker<'_> {
                 unfinished.weigh();
             }
             let unsent_bytes = self.engine.unsent_bytes(id);
-            if unsent_bytes == 0 {
-                // All may have been sent at the first try: then the engine does not report it drained.
-                self.drained(id);
-                continue;
-            }
             if connection.flow == Flow::Paused {
                 let has_read = unsent_bytes < connection.unsent_before_bytes;
                 connection.unsent_before_bytes = unsent_bytes;

@@ -1,6 +1,6 @@
 //! The append-only file, with the server in this process: what is loaded from files that are whole, cut,
 //! damaged, or of an older form, and who waits for the disk.
-use crate::client::{Client, bulk, config, engines, request, start};
+use crate::client::{Client, bulk, config, engines, request, start, start_at_noon};
 use base::random::Random;
 use server::{AppendSync, Appending, Clock, Config, DiskAct, DiskWatch, Log, Running};
 use std::io;
@@ -514,6 +514,40 @@ fn a_call_that_writes_nothing_does_not_let_go_the_replies_to_writes_before_it() 
         disk.allow(u64::MAX);
         client.expect("+OK\r\n+OK\r\n:1\r\n+OK\r\n");
         assert!(!is_early, "a reply has come before the disk had what it tells");
+    }
+}
+
+/// Its replies are more than may wait unsent, so its next requests wait as well; the kernel takes all of them
+/// at the first try. Time stands still: nobody looks by and by.
+#[test]
+fn a_client_that_was_paused_while_the_disk_was_waited_for_is_served_when_its_replies_have_left() {
+    for io_engine in engines() {
+        let folder = Folder::new("paused");
+        let (server, _time) = start_at_noon(Config { io_engine, ..folder.config(AppendSync::Always) });
+        let disk = Arc::new(Barred {
+            state: Mutex::new(Bar { left: u64::MAX, is_waited_for: false }),
+            changed: Condvar::new(),
+        });
+        server.watch_disk(disk.clone());
+        let (mut client, mut other) = (Client::connect(&server), Client::connect(&server));
+        let value = "x".repeat(100 << 10);
+        client.send(&request(&["SET", "v", &value]));
+        client.expect("+OK\r\n");
+        disk.allow(0);
+        client.send(format!("SET a 1\r\n{}", "GET v\r\n".repeat(40)).as_bytes());
+        disk.wait_for_write();
+        let is_owed_much = |list: String| {
+            let omem = list.split("omem=").filter_map(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+            omem.max().is_some_and(|most| most > 1 << 20)
+        };
+        while !is_owed_much(other.ask("CLIENT LIST")) {
+            std::thread::yield_now();
+        }
+        client.send(b"PING\r\n");
+        disk.allow(u64::MAX);
+        client.expect("+OK\r\n");
+        (0..40).for_each(|_| client.expect(&bulk(&value)));
+        client.expect("+PONG\r\n");
     }
 }
 
