@@ -396,7 +396,12 @@ impl Session {
         // its keys may have begun to.
         let ends_or_waits = lent.after >= After::Close || lent.after == After::Wait;
         let after = if ends_or_waits { lent.after } else { After::Next };
-        *self = Session { subscriptions, after, records_end, ..lent };
+        // EXEC has run there, and the next request is the one that CLIENT REPLY SKIP was about.
+        let reply_mode = match lent.reply_mode {
+            ReplyMode::SkipNext => ReplyMode::Skip,
+            same => same,
+        };
+        *self = Session { subscriptions, after, records_end, reply_mode, ..lent };
     }
 
     /// Whether it listens to what its user may not.
