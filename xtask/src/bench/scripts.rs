@@ -3,7 +3,7 @@
 //! HSET and HGET, after which the hash is asked for its size; and writes to collections of 5,000, which are
 //! kept as they were until the script has ended. And how many scripts of forty commands fifty
 //! clients are answered in a second by two workers and by one, where their key is declared and where it is
-//! not, and in a function.
+//! not, where all of them write to one that is not, and in a function.
 use super::Options;
 use super::anysize::median;
 use super::client::{Answer, append_request};
@@ -131,6 +131,15 @@ const WORKERS: &[Case] = &[
     Case {
         name: "workers-undeclared",
         text: FORTY_SETS,
+        keys: "0",
+        args: &[KEY],
+        requests: 1_000,
+        depths: &[4],
+        before: None,
+    },
+    Case {
+        name: "workers-one-key",
+        text: "local k = 'key of all' for i = 1, 40 do redis.call('HSET', k, i, ARGV[1]) end",
         keys: "0",
         args: &[KEY],
         requests: 1_000,

@@ -185,6 +185,8 @@ pub(crate) struct Stats {
     pub(crate) requests_lent: AtomicU64,
     /// Requests that ran on the thread of scripts.
     pub(crate) scripts_lent: AtomicU64,
+    /// Scripts that a worker ran while no other ran anything.
+    pub(crate) scripts_alone: AtomicU64,
     /// Filled in by the first worker ten times a second.
     pub(crate) ops_per_second: AtomicU64,
     pub(crate) input_bytes_per_second: AtomicU64,
@@ -209,6 +211,7 @@ impl Stats {
             &self.clients_evicted,
             &self.requests_lent,
             &self.scripts_lent,
+            &self.scripts_alone,
         ];
         counters.iter().for_each(|c| c.store(0, Ordering::Relaxed));
     }

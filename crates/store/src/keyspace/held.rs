@@ -2,8 +2,9 @@
 //! script's.
 //!
 //! ```text
-//! hold_shards_of(hashes) --- view: a command --- view: the next --- dropped: unlocked
-//!                      add: one more shard, for who is alone
+//! hold_shards(numbers) --- view: a command --- view: the next --- dropped: unlocked
+//!                     add: one more shard, for who is alone
+//!                     try_add: the same beside others, if nobody holds it
 //! ```
 //!
 //! A view lives as long as its locks and as the names of its keys. The names that a script makes live for one
@@ -29,9 +30,9 @@ pub struct Held<'k> {
 const RECENT: usize = 16;
 
 impl Keyspace {
-    /// Locks the shards of keys with these hashes in ascending order, each once.
-    pub fn hold_shards_of(&self, hashes: impl Iterator<Item = Hash>) -> Held<'_> {
-        Held { keyspace: self, guards: self.guards_of(hashes), recent: Default::default() }
+    /// Locks these shards in ascending order, each once.
+    pub fn hold_shards(&self, numbers: impl Iterator<Item = usize>) -> Held<'_> {
+        Held { keyspace: self, guards: self.guards_of_shards(numbers), recent: Default::default() }
     }
 }
 
@@ -48,6 +49,13 @@ impl<'k> Held<'k> {
         if !self.has(hash) {
             self.guards.push(self.keyspace.shard(self.keyspace.shard_number(hash)));
         }
+    }
+
+    /// The same beside others. Nobody is waited for, who might wait for one of those that are held: false
+    /// where another thread has it locked.
+    pub fn try_add(&mut self, hash: Hash) -> bool {
+        let shard = self.keyspace.shard_number(hash);
+        self.find(shard).is_some() || self.guards.hold(self.keyspace, shard).is_some()
     }
 
     /// How many they are.

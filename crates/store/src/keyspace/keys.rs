@@ -103,7 +103,11 @@ impl Keyspace {
 
     /// Locks the shards of keys with these hashes in ascending order, each once.
     pub(crate) fn guards_of(&self, hashes: impl Iterator<Item = Hash>) -> Guards<'_> {
-        let mut shards = hashes.map(|hash| self.shard_number(hash));
+        self.guards_of_shards(hashes.map(|hash| self.shard_number(hash)))
+    }
+
+    /// Locks shards in ascending order, each once.
+    pub(crate) fn guards_of_shards(&self, mut shards: impl Iterator<Item = usize>) -> Guards<'_> {
         let Some(first) = shards.next() else { return Guards::none() };
         let Some(other) = shards.find(|shard| *shard != first) else {
             return Guards::One(self.shard(first));

@@ -299,6 +299,73 @@ fn told(client: &mut RespClient, listener: &mut RespClient) -> Vec<String> {
     }
 }
 
+/// What a script has not declared is locked when it reaches for it, so others go on; only what is about all
+/// keys, or very many, is not.
+#[test]
+fn scripts_that_reach_for_keys_run_beside_others() {
+    let server = server(2);
+    let mut client = server.client().unwrap();
+    let reach = "local n = redis.call('incr', ARGV[1] .. ':n') redis.call('rpush', 'to' .. n, redis.call('get', 'x')) \
+        redis.call('select', 3) return redis.call('incr', 'n')";
+    call(&mut client, &["SET", "x", "1"]);
+    for n in 1..=50 {
+        assert_eq!(text(&call(&mut client, &["EVAL", reach, "1", "declared", "some"])), n.to_string());
+    }
+    let figures =
+        |client: &mut RespClient| ["alone_scripts", "lent_scripts"].map(|name| figure(client, name));
+    assert_eq!(figures(&mut client), ["0", "0"]);
+    assert_eq!(say(&mut client, "GET some:n"), "50");
+    let many = "for i = 1, 40 do redis.call('set', 'many:' .. i, 1) end return redis.call('get', 'many:40')";
+    for (script, answer) in [("return redis.call('dbsize')", "52"), (many, "1")] {
+        let before: u64 = figure(&mut client, "alone_scripts").parse().unwrap();
+        assert_eq!(text(&call(&mut client, &["EVAL", script, "0"])), answer);
+        assert_eq!(figures(&mut client), [(before + 1).to_string(), "0".into()], "{script}");
+    }
+}
+
+/// Others hold a shard that the script reaches for after it has written, or want one that it holds: it is
+/// taken back and begins anew, and what it does happens once and in one step.
+#[test]
+fn scripts_that_are_in_each_other_s_way_run_once_each_and_one_after_the_other() {
+    const CALLS: usize = 1_000;
+    let server = server(3);
+    let (mut first, is_over) = (server.client().unwrap(), AtomicBool::new(false));
+    call(&mut first, &[&["RPUSH", "long"][..], &["x"; 4_000]].concat());
+    call(&mut first, &["CONFIG", "SET", "appendonly", "yes"]);
+    // Each writes to one of two keys, then to the other, and then looks at one that is often locked.
+    let script = "local n = redis.call('incr', ARGV[1]) if redis.call('incr', ARGV[2]) ~= n then return -1 end \
+        redis.call('rpush', 'log', redis.call('llen', 'long') + n) return n";
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut other = server.client().unwrap();
+            while !is_over.load(Relaxed) {
+                assert_eq!(text(&call(&mut other, &["LPOS", "long", "none"])), "");
+            }
+        });
+        let run = |names: [&str; 2]| {
+            let mut client = server.client().unwrap();
+            for _ in 0..CALLS {
+                assert_ne!(text(&call(&mut client, &["EVAL", script, "0", names[0], names[1]])), "-1");
+            }
+        };
+        let runners = [["left", "right"], ["right", "left"]].map(|names| scope.spawn(move || run(names)));
+        runners.into_iter().for_each(|runner| runner.join().unwrap());
+        is_over.store(true, Relaxed);
+    });
+    for (request, answer) in [("GET left", 2 * CALLS), ("GET right", 2 * CALLS), ("LLEN log", 2 * CALLS)] {
+        assert_eq!(say(&mut first, request), answer.to_string());
+    }
+    let Value::Aggregate(_, log) = call(&mut first, &["LRANGE", "log", "0", "-1"]) else {
+        panic!("an array")
+    };
+    let expected = (1..=2 * CALLS).map(|n| (4_000 + n).to_string());
+    assert!(log.iter().map(text).eq(expected), "one after the other");
+    // In the file they are in the same order.
+    let digest = say(&mut first, "DEBUG DIGEST");
+    assert_eq!(say(&mut first, "DEBUG LOADAOF"), "OK");
+    assert_eq!(say(&mut first, "DEBUG DIGEST"), digest);
+}
+
 /// Those who wait need a shard that other workers hold much of the time, so a script often cannot serve them
 /// under its own locks.
 #[test]

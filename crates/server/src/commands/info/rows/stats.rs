@@ -90,6 +90,12 @@ pub(in super::super) const STATS: &[Metric] = &[
         "Scripts that ran on the thread of scripts: a worker does not attempt them, or has given them up.",
         |r| r.server.stats.scripts_lent.load(Relaxed).into(),
     ),
+    counter(
+        "alone_scripts",
+        "Scripts that a worker ran while the others waited: they reach for more than keys, or two were often in \
+         each other's way.",
+        |r| r.server.stats.scripts_alone.load(Relaxed).into(),
+    ),
     counter("evicted_clients", "Clients that were closed for `maxmemory-clients`.", |r| {
         r.server.stats.clients_evicted.load(Relaxed).into()
     }),

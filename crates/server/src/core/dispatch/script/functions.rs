@@ -150,7 +150,7 @@ impl<'s> Executor<'s> {
         let words = args.iter_from(FIRST_KEY);
         let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
         let call = (row, &args, start, Reach::Everything);
-        let held = self.server.keyspace.hold_shards_of(std::iter::empty());
+        let held = self.server.keyspace.hold_shards(std::iter::empty());
         self.as_script(session, call, held, reply, |host, reply| {
             interpreter.machine.run_function(registered, keys, argv, host, reply)
         });

@@ -19,6 +19,7 @@ use command::{Call, DataRun, Done, Flags, LONG_STEPS};
 use net::Tick;
 use resp::{Args, Framing, Reply};
 use script::{AclCheck, Host, LogLevel, Stop};
+use std::cell::RefCell;
 use store::{Held, Key, TooLong, View};
 
 /// By what rules a script starts.
@@ -33,12 +34,23 @@ pub(super) struct Start {
 }
 
 /// What a script may touch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// The shards of the keys that it has declared, which are locked as long as it runs.
-    Keys,
+#[derive(Clone, Copy)]
+pub(super) enum Reach<'r> {
+    /// Keys: those that it has declared, whose shards are locked when it begins with these others, and more
+    /// as far as nobody else has their shards locked. All stay locked as long as it runs. Where somebody has
+    /// one, this is with which it is to begin anew.
+    Keys(&'r Reached),
     /// Everything: it is alone.
     Everything,
+}
+
+/// Numbers of shards.
+pub(super) type Reached = RefCell<Vec<usize>>;
+
+impl Reach<'_> {
+    fn is_of_keys(self) -> bool {
+        matches!(self, Reach::Keys(_))
+    }
 }
 
 /// How a script has ended.
@@ -47,8 +59,10 @@ pub(super) enum End {
     Done,
     /// What it returned holds an error.
     Failed,
-    /// It has reached for more than it may touch, and is to run alone.
+    /// It has reached for what is not a key, or for very many, and is to run alone.
     Undeclared,
+    /// It has reached for a key whose shard somebody else has locked, and is to begin with that one.
+    Contended,
     /// It is to run elsewhere.
     GivenUp,
 }
@@ -56,7 +70,7 @@ pub(super) enum End {
 impl End {
     /// Whether what it has done is to be taken back.
     pub(super) fn is_undone(self) -> bool {
-        matches!(self, End::Undeclared | End::GivenUp)
+        matches!(self, End::Undeclared | End::Contended | End::GivenUp)
     }
 }
 
@@ -67,8 +81,8 @@ pub(super) struct ScriptHost<'h, 's> {
     /// The request that has called it.
     args: &'h Args<'h>,
     start: Start,
-    reach: Reach,
-    /// The shards that are locked for it. Who is alone locks them as they are needed.
+    reach: Reach<'h>,
+    /// The shards that are locked for it: more of them as they are needed.
     held: Held<'s>,
     left: Left,
     has_written: bool,
@@ -88,7 +102,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
         session: &'h mut Session,
         args: &'h Args<'h>,
         start: Start,
-        (reach, held): (Reach, Held<'s>),
+        (reach, held): (Reach<'h>, Held<'s>),
     ) -> ScriptHost<'h, 's> {
         const NS_A_MS: u64 = 1_000_000;
         let threshold_ms = executor.config.busy_reply_threshold_ms;
@@ -206,7 +220,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
                 self.executor.tell_replicas(self.session.db, row, &args);
                 Ok(self.executor.run_on_server(self.session, run, args, reply))
             }
-            None if self.reach == Reach::Keys => Err(self.give_up(End::Undeclared)),
+            None if self.reach.is_of_keys() => Err(self.give_up(End::Undeclared)),
             None => {
                 self.held.release();
                 let request = Request { row: Some(row), hash: None, framing: Framing::Unknown, args };
@@ -267,25 +281,44 @@ impl<'h, 's> ScriptHost<'h, 's> {
         way.map_err(|CannotBeTakenBack| self.give_up(End::GivenUp))
     }
 
-    /// Locks the shards of these keys, as far as they are not; or gives up where the script may not touch
-    /// them.
+    /// Locks the shards of these keys, as far as they are not; or gives up where it cannot.
     #[inline(never)]
     fn hold(&mut self, hashes: impl ExactSizeIterator<Item = Hash> + Clone) -> Result<(), Stop> {
         if hashes.clone().all(|hash| self.held.has(hash)) {
             return Ok(());
         }
-        if self.reach == Reach::Keys {
-            return Err(self.give_up(End::Undeclared));
-        }
         if self.held.count() + hashes.len() > HELD_MAX {
-            self.held.release();
+            match self.reach {
+                Reach::Keys(_) => return Err(self.give_up(End::Undeclared)),
+                Reach::Everything => self.held.release(),
+            }
         }
         let known = self.held.count();
-        hashes.for_each(|hash| self.held.add(hash));
+        let has_all = match self.reach {
+            Reach::Keys(_) => hashes.clone().all(|hash| self.held.try_add(hash)),
+            Reach::Everything => {
+                hashes.clone().for_each(|hash| self.held.add(hash));
+                true
+            }
+        };
         if let Some(attempt) = &mut self.executor.attempt {
             attempt.note_counts(&self.held, known);
         }
-        Ok(())
+        match has_all {
+            true => Ok(()),
+            false => Err(self.give_up_contended(hashes)),
+        }
+    }
+
+    /// Ends the script, to have it begin with all shards that it has reached for so far.
+    #[cold]
+    fn give_up_contended(&mut self, hashes: impl Iterator<Item = Hash>) -> Stop {
+        let keyspace = &self.executor.server.keyspace;
+        if let Reach::Keys(reached) = self.reach {
+            let held = self.held.counts().map(|(shard, _)| shard);
+            reached.replace(held.chain(hashes.map(|hash| keyspace.shard_number(hash))).collect());
+        }
+        self.give_up(End::Contended)
     }
 
     /// Whether the script may go on, as of this time.
@@ -329,10 +362,11 @@ impl<'h, 's> ScriptHost<'h, 's> {
     }
 
     /// The restless mode of tests gives scripts up at any of their commands, in either way.
-    fn draw_end(&self) -> Option<End> {
+    fn draw_end(&mut self) -> Option<Stop> {
         match self.executor.server.restless.draw(RESTLESS_ONE_IN)? {
-            0 => Some(End::GivenUp),
-            1 if self.reach == Reach::Keys => Some(End::Undeclared),
+            0 => Some(self.give_up(End::GivenUp)),
+            1 if self.reach.is_of_keys() => Some(self.give_up(End::Undeclared)),
+            2 if self.reach.is_of_keys() => Some(self.give_up_contended(std::iter::empty())),
             _ => None,
         }
     }
@@ -384,9 +418,12 @@ impl Host for ScriptHost<'_, '_> {
         self.look_around(self.executor.mark)?;
         let row = row.expect("a command that is not known was refused");
         if self.executor.attempt.is_some() {
-            let end = if attempt::is_undoable(row, &args) { self.draw_end() } else { Some(End::GivenUp) };
-            if let Some(end) = end {
-                return Err(self.give_up(end));
+            let stop = match attempt::is_undoable(row, &args) {
+                true => self.draw_end(),
+                false => Some(self.give_up(End::GivenUp)),
+            };
+            if let Some(stop) = stop {
+                return Err(stop);
             }
         }
         if row.flags.has(Flags::WRITE) {
@@ -484,9 +521,10 @@ struct CannotBeTakenBack;
 /// The function of a command on keys.
 type OnKeys = fn(&mut Call<'_, '_>) -> Done;
 
-/// A script that is alone keeps no more shards locked than this.
+/// A script reaches for no more shards than this at once. One that is alone lets go of them before, one that
+/// is not gives up.
 const HELD_MAX: usize = 32;
 /// When a script is ended that nobody could end, where no setting says so.
 const BOUND_MS: u64 = 5_000;
-/// In the restless mode an attempt is given up at one in so many commands.
-const RESTLESS_ONE_IN: usize = 4;
+/// In the restless mode an attempt is given up at up to three in so many commands.
+const RESTLESS_ONE_IN: usize = 6;

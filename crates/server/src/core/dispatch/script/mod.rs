@@ -1,13 +1,14 @@
-//! Scripts: EVAL and its kin. A script is one step for every worker. It runs under the locks of the keys that
-//! it declares, beside what other workers do, until it has reached for something else; then it is taken back,
-//! and runs while all gates are held, now and from then on. The worker attempts it itself (`attempt`); one
-//! that takes long, or cannot be taken back, runs on the thread of scripts, to which its client's session is
-//! lent.
+//! Scripts: EVAL and its kin. A script is one step for every worker. It runs beside what other workers do,
+//! under the locks of the shards of the keys that it declares, to which come those that it reaches for. Where
+//! somebody else has one of these, it is taken back and begins with all of them. What is not about keys, and
+//! what was in each other's way too often (`core/tries.rs`), runs while all gates are held. The worker
+//! attempts it itself (`attempt`); one that takes long, or cannot be taken back, runs on the thread of
+//! scripts, to which its client's session is lent.
 //!
 //! ```text
 //! worker: EVAL: compile, or find; may it run at all?
 //!           | attempted under the shards of its keys ---- ended ---> the reply
-//!           |  reaches for more: undone
+//!           |  somebody has one that it reaches for: undone, once more with that one; or it reaches for all
 //!           v
 //!           attempted with all gates ----- ended ---> the reply
 //!           |  takes long, or cannot be undone: undone
@@ -36,17 +37,18 @@ use crate::core::memory_limit::Room;
 use crate::core::modes::Modes;
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session};
-use crate::core::tries::Tries;
+use crate::core::tries::{Beside, Tries};
 use crate::core::waiters::Ready;
 use crate::state::persistence::{NOTHING, UNSAVED, UNWRITTEN};
 use crate::state::scripts::{Kind, Origin};
 use attempt::QueueAttempt;
 use command::{Done, Error, Flags};
-use host::{End, Reach, ScriptHost, Start};
+use host::{End, Reach, Reached, ScriptHost, Start};
 use interpreter::Interpreter;
 use resp::{Args, Framing, Reply};
 use script::{Compiled, Flags as ScriptFlags, Machine, Outcome, Registered};
 use std::cell::Cell;
+use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Held;
 
@@ -187,14 +189,11 @@ impl<'s> Executor<'s> {
         }
         let reply_start = reply.out.len();
         let mut end = End::Undeclared;
-        if tries.keeps_to_its_keys() && !self.is_alone {
-            let call = (row, access, Reach::Keys);
-            end = self.start_program(program, session, call, (args, keys), reply)?;
+        if !self.is_alone && tries.may_run_beside_others() {
+            end = self.run_beside_others(program, session, (row, access), (args, keys), reply)?;
         }
-        if end == End::Undeclared {
-            if !self.is_alone {
-                tries.note_reach(self.server.restless.is_on());
-            }
+        if matches!(end, End::Undeclared | End::Contended) {
+            self.server.stats.scripts_alone.fetch_add(1, Relaxed);
             reply.cut(reply_start);
             let call = (row, access, Reach::Everything);
             end = self
@@ -208,12 +207,39 @@ impl<'s> Executor<'s> {
         Ok(())
     }
 
+    /// Attempts a script beside what other workers do: once more, and with all shards that it has reached for
+    /// from the beginning, where somebody else had one of them.
+    fn run_beside_others(
+        &mut self,
+        program: &Program<'_>,
+        session: &mut Session,
+        (row, access): (&'s Row, Access),
+        (args, keys): (Args<'_>, usize),
+        reply: &mut Reply,
+    ) -> Result<End, Error> {
+        let reached = Reached::default();
+        let (call, start) = ((row, access, Reach::Keys(&reached)), reply.out.len());
+        let mut end = self.start_program(program, session, call, (args, keys), reply)?;
+        let is_contended = end == End::Contended;
+        if is_contended {
+            cold_path();
+            reply.cut(start);
+            end = self.start_program(program, session, call, (args, keys), reply)?;
+        }
+        program.tries.note_run_beside_others(match end {
+            End::Undeclared | End::Contended => Beside::Failed,
+            _ if is_contended => Beside::Contended,
+            _ => Beside::Ran,
+        });
+        Ok(end)
+    }
+
     /// Runs a script with this reach, if it may run. A worker may have to take it back.
     fn start_program(
         &mut self,
         program: &Program<'_>,
         session: &mut Session,
-        (row, access, reach): (&'s Row, Access, Reach),
+        (row, access, reach): (&'s Row, Access, Reach<'_>),
         (args, keys): (Args<'_>, usize),
         reply: &mut Reply,
     ) -> Result<End, Error> {
@@ -222,9 +248,13 @@ impl<'s> Executor<'s> {
         let words = args.iter_from(FIRST_KEY);
         let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
         let keyspace = &self.server.keyspace;
-        let declared = if reach == Reach::Keys { keys.len() } else { 0 };
+        let (declared, reached) = match reach {
+            Reach::Keys(reached) => (keys.len(), reached.take()),
+            Reach::Everything => (0, Vec::new()),
+        };
         let declared = args.iter_from(FIRST_KEY).take(declared);
-        let held = keyspace.hold_shards_of(declared.map(|name| keyspace.hash(name)));
+        let declared = declared.map(|name| keyspace.shard_number(keyspace.hash(name)));
+        let held = keyspace.hold_shards(declared.chain(reached));
         if let Some(attempt) = &mut self.attempt {
             attempt.note_counts(&held, 0);
         } else if !self.runs_scripts {
@@ -288,7 +318,7 @@ impl<'s> Executor<'s> {
     fn as_script(
         &mut self,
         session: &mut Session,
-        (row, args, start, reach): (&'s Row, &Args<'_>, Start, Reach),
+        (row, args, start, reach): (&'s Row, &Args<'_>, Start, Reach<'_>),
         held: Held<'s>,
         reply: &mut Reply,
         run: impl FnOnce(&mut ScriptHost<'_, 's>, &mut Reply) -> Outcome,

@@ -55,7 +55,7 @@ impl<'s> Executor<'s> {
         queue: &Queue,
         reply: &mut Reply,
     ) {
-        let mut held = self.server.keyspace.hold_shards_of(std::iter::empty());
+        let mut held = self.server.keyspace.hold_shards(std::iter::empty());
         self.recorder.open();
         self.begin_attempt(&held);
         for Queued { row, args, .. } in queue.iter() {
