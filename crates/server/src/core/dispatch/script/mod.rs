@@ -220,17 +220,17 @@ impl<'s> Executor<'s> {
         let reached = Reached::default();
         let (call, start) = ((row, access, Reach::Keys(&reached)), reply.out.len());
         let mut end = self.start_program(program, session, call, (args, keys), reply)?;
-        let is_contended = end == End::Contended;
-        if is_contended {
+        let mut fared = Beside::Ran;
+        if end == End::Contended {
             cold_path();
+            fared = Beside::Contended(reached.borrow().last().copied());
             reply.cut(start);
             end = self.start_program(program, session, call, (args, keys), reply)?;
         }
-        program.tries.note_run_beside_others(match end {
-            End::Undeclared | End::Contended => Beside::Failed,
-            _ if is_contended => Beside::Contended,
-            _ => Beside::Ran,
-        });
+        if matches!(end, End::Undeclared | End::Contended) {
+            fared = Beside::Failed;
+        }
+        program.tries.note_run_beside_others(fared);
         Ok(end)
     }
 
