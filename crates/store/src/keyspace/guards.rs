@@ -126,7 +126,12 @@ impl Guards<'_> {
 
     /// What the shards have counted, each with its number.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (usize, ShardStats)> {
-        (0..self.count()).map(|guard| self.at(guard)).map(|shard| (shard.index as usize, shard.stats))
+        self.counts_from(0)
+    }
+
+    /// The same of those from this place on.
+    pub(crate) fn counts_from(&self, first: u32) -> impl Iterator<Item = (usize, ShardStats)> {
+        (first..self.count()).map(|guard| self.at(guard)).map(|shard| (shard.index as usize, shard.stats))
     }
 
     /// Which of the guards holds this shard.

@@ -55,7 +55,12 @@ impl<'k> Held<'k> {
     /// where another thread has it locked.
     pub fn try_add(&mut self, hash: Hash) -> bool {
         let shard = self.keyspace.shard_number(hash);
-        self.find(shard).is_some() || self.guards.hold(self.keyspace, shard).is_some()
+        if self.find(shard).is_none() {
+            let Some(locked) = self.keyspace.try_shard(shard) else { return false };
+            let place = self.guards.push(locked);
+            self.recent[shard % RECENT].set(Some((shard as u16, place as u16)));
+        }
+        true
     }
 
     /// How many they are.
@@ -102,6 +107,11 @@ impl<'k> Held<'k> {
     /// What the shards have counted, each with its number.
     pub fn counts(&self) -> impl Iterator<Item = (usize, ShardStats)> {
         self.guards.counts()
+    }
+
+    /// The same of those that were locked after so many others.
+    pub fn counts_from(&self, known: usize) -> impl Iterator<Item = (usize, ShardStats)> {
+        self.guards.counts_from(known as u32)
     }
 }
 

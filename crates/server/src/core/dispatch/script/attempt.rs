@@ -154,8 +154,10 @@ impl Attempt {
 
     /// Keys in these shards are about to be looked up, of which so many were known before.
     pub(super) fn note_counts(&mut self, held: &Held<'_>, known: usize) {
-        for (shard, counts) in held.counts().skip(known) {
-            if !self.counts.iter().any(|(known, _)| *known == shard) {
+        // Those that were let go and locked again are among the first.
+        let lets_go = self.counts.len() > known;
+        for (shard, counts) in held.counts_from(known) {
+            if !(lets_go && self.counts.iter().any(|(known, _)| *known == shard)) {
                 self.counts.push((shard, counts));
             }
         }

@@ -250,7 +250,10 @@ impl<'h, 's> ScriptHost<'h, 's> {
         row.extract_keys(&args, positions);
         let names = positions.iter().map(|position| args.at(*position as usize));
         let names: Vec<_> = names.map(|name| (name, keyspace.hash(name))).collect();
-        self.hold(names.iter().map(|(_, hash)| *hash))?;
+        let hashes = names.iter().map(|(_, hash)| *hash);
+        if !hashes.clone().all(|hash| self.held.has(hash)) {
+            self.hold(hashes)?;
+        }
         let (executor, db) = (&*self.executor, self.session.db);
         let mut view = self.held.view(executor.now.wall, &executor.config.store);
         let keys: Vec<_> = names.iter().map(|(name, hash)| view.key(db, name, *hash)).collect();
@@ -281,12 +284,9 @@ impl<'h, 's> ScriptHost<'h, 's> {
         way.map_err(|CannotBeTakenBack| self.give_up(End::GivenUp))
     }
 
-    /// Locks the shards of these keys, as far as they are not; or gives up where it cannot.
+    /// Locks the shards of these keys, as far as they are not: of one it is not. Or gives up where it cannot.
     #[inline(never)]
     fn hold(&mut self, hashes: impl ExactSizeIterator<Item = Hash> + Clone) -> Result<(), Stop> {
-        if hashes.clone().all(|hash| self.held.has(hash)) {
-            return Ok(());
-        }
         if self.held.count() + hashes.len() > HELD_MAX {
             match self.reach {
                 Reach::Keys(_) => return Err(self.give_up(End::Undeclared)),
