@@ -32,8 +32,8 @@ use crate::alarm::Alarm;
 use crate::conn_table::{Life, Table};
 use crate::listener::Listener;
 use crate::send_queue::{Pool, SendQueue, try_send};
-use crate::turn_queue::TurnQueue;
-use crate::{Accepted, CloseWhen, ConnId, Engine, Event, MUCH_BYTES, Peer, Received, Wait, Waker, socket};
+use crate::turn_queue::{MUCH_BYTES, TurnQueue};
+use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, socket};
 use base::Millis;
 use std::hint::cold_path;
 use std::io::{self, IoSlice};
@@ -76,7 +76,7 @@ struct Conn {
     is_blocked: bool,
     /// The caller wants nothing to be sent: `is_blocked` then says that too.
     is_kept_back: bool,
-    /// Much of it was, so that `Drained` is told also where the kernel takes all at once.
+    /// Something was left after a poll, so `Drained` is told also where the kernel takes all at once.
     owes_drained: bool,
     queue: SendQueue,
     /// Bytes of the queue that wait for this connection's turn. More may wait before and behind them, and
@@ -317,6 +317,7 @@ impl Epoll {
             let Some(conn) = self.table.get_mut(id) else { continue };
             self.in_turn.release(&mut conn.in_turn_bytes);
             if !conn.is_blocked && !conn.queue.is_empty() {
+                conn.owes_drained |= conn.queue.bytes() > MUCH_BYTES;
                 self.flush(id, events);
             }
         }
@@ -632,7 +633,7 @@ impl Engine for Epoll {
     fn let_go(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id).filter(|conn| conn.is_kept_back) else { return };
         (conn.is_kept_back, conn.is_blocked) = (false, false);
-        conn.owes_drained = conn.queue.bytes() > MUCH_BYTES;
+        conn.owes_drained |= !conn.queue.is_empty();
         if !conn.is_unsent && !conn.queue.is_empty() {
             conn.is_unsent = true;
             self.unsent.push(id);

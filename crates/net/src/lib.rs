@@ -86,9 +86,9 @@ pub enum Event {
     /// Bytes (or the end) wait for `receive`. Told once for what has come: call `receive`, or `pause` and
     /// `resume`.
     Readable(ConnId),
-    /// The kernel has taken all that was queued by `send`, after it had once refused a part of it, or after
-    /// more than [`MUCH_BYTES`] were unsent at the end of a poll or of a `keep_back`. It may also be told
-    /// where neither was so.
+    /// The kernel has taken all that was queued by `send`, after some of it was left at the end of a poll, or
+    /// was kept back. What waits for its turn counts where it is much. It may also be told where nothing was
+    /// left.
     Drained(ConnId),
     /// The connection has failed, after what had arrived before was told of, or was closed by `close`. Its id
     /// names nothing after this. A connection of a later poll may have its index, none of this poll has.
@@ -149,9 +149,6 @@ fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis(since.as_millis() as i64)
 }
-
-/// A caller that finds more than this unsent after a poll may wait for [`Event::Drained`].
-pub const MUCH_BYTES: usize = 512 << 10;
 
 /// The most descriptors that an engine has open by itself: epoll takes one, its waker and its alarm one each.
 pub const DESCRIPTORS_MAX: usize = 3;

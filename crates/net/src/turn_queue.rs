@@ -27,6 +27,9 @@ const SLICE_MAX: usize = 1 << 16;
 /// For each of so many bytes that wait, another [`SLICE_MIN`] have one.
 const SLICE_BYTES: usize = 8 << 20;
 
+/// Who has waited with more than this is told of when it has left.
+pub(crate) const MUCH_BYTES: usize = 16 << 10;
+
 /// Room for so many connections is kept.
 const IDS_KEPT: usize = 1 << 10;
 

@@ -153,7 +153,7 @@ fn what_is_kept_back_leaves_when_it_is_let_go(mut rig: Rig) {
         assert_eq!(rig.replied(&mut client, 7), b"before ");
         rig.engine.keep_back(id);
         rig.engine.keep_back(id);
-        let long = vec![b'x'; 600 << 10];
+        let long = vec![b'x'; 40 << 10];
         rig.send(id, b"kept ");
         rig.engine.send_at_once(id, &mut long.clone());
         rig.engine.send_in_turn(id, &mut b"in turn".to_vec());

@@ -33,6 +33,8 @@ pub(super) struct Conn {
     pub(super) is_blocked: bool,
     /// The caller wants nothing to be sent.
     pub(super) is_kept_back: bool,
+    /// Something was left after a poll, so `Drained` is told also where the kernel takes all at once.
+    pub(super) owes_drained: bool,
     /// Sending has failed: what was received before is all there is.
     pub(super) is_broken: bool,
     pub(super) has_ended: bool,
@@ -70,6 +72,7 @@ impl Conn {
             is_stopping: false,
             is_blocked: false,
             is_kept_back: false,
+            owes_drained: false,
             is_broken: false,
             has_ended: false,
             error: None,

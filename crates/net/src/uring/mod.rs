@@ -31,10 +31,8 @@ use crate::accept_pause::AcceptPause;
 use crate::conn_table::{Life, Table};
 use crate::listener::Listener;
 use crate::send_queue::{Pool, SendQueue, try_send};
-use crate::turn_queue::TurnQueue;
-use crate::{
-    Accepted, CloseWhen, ConnId, Engine, Event, MUCH_BYTES, Peer, Received, Wait, Waker, now, socket,
-};
+use crate::turn_queue::{MUCH_BYTES, TurnQueue};
+use crate::{Accepted, CloseWhen, ConnId, Engine, Event, Peer, Received, Wait, Waker, now, socket};
 use accept::Accepting;
 use base::Millis;
 use buffers::{BUFFER_BYTES, Buffers, GROUP};
@@ -161,6 +159,7 @@ impl Uring {
         while let Some(id) = self.in_turn.next() {
             let Some(conn) = self.table.get_mut(id) else { continue };
             self.in_turn.release(&mut conn.in_turn_bytes);
+            conn.owes_drained |= conn.queue.bytes() > MUCH_BYTES;
             if !conn.is_sending && conn.life != Life::Dying {
                 self.start_send(id);
             }
@@ -223,8 +222,6 @@ impl Uring {
             return;
         }
         let Some(piece) = conn.queue.first_piece() else { return };
-        // The caller is told when all of it has left.
-        conn.is_blocked |= conn.queue.bytes() > MUCH_BYTES;
         let len = piece.len().min(SEND_BYTES_MAX);
         let (token, flags) = match conn.is_blocked {
             true => (Token::PatientSend(id), libc::MSG_NOSIGNAL),
@@ -455,7 +452,11 @@ impl Uring {
         }
         match conn.queue.is_empty() {
             true => self.on_emptied(id, events),
-            false => self.start_send(id),
+            false => {
+                // That goes to the kernel with the next poll.
+                conn.owes_drained = true;
+                self.start_send(id);
+            }
         }
     }
 
@@ -465,8 +466,8 @@ impl Uring {
         if conn.life == Life::Flushing {
             return self.finish(id);
         }
-        if conn.is_blocked {
-            conn.is_blocked = false;
+        if conn.is_blocked || conn.owes_drained {
+            (conn.is_blocked, conn.owes_drained) = (false, false);
             events.push(Event::Drained(id));
         }
     }
@@ -664,6 +665,7 @@ impl Engine for Uring {
     fn let_go(&mut self, id: ConnId) {
         let Some(conn) = self.table.get_mut(id).filter(|conn| conn.is_kept_back) else { return };
         conn.is_kept_back = false;
+        conn.owes_drained |= !conn.queue.is_empty();
         if !conn.is_unsent && !conn.is_sending && !conn.queue.is_empty() {
             conn.is_unsent = true;
             self.unsent.push(id);

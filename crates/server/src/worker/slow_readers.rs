@@ -33,8 +33,6 @@ use std::sync::atomic::Ordering::Relaxed;
 /// How many bytes may wait unsent for a client at first.
 pub(super) const ALLOWANCE_BYTES: usize = 1 << 20;
 
-const _: () = assert!(ALLOWANCE_BYTES >= net::MUCH_BYTES, "who is paused is served again when all has left");
-
 /// What to do with a client that is owed something, by `client-output-buffer-limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
@@ -159,6 +157,11 @@ impl Worker<'_> {
                 unfinished.weigh();
             }
             let unsent_bytes = self.engine.unsent_bytes(id);
+            if unsent_bytes == 0 {
+                // The engine has told it as a rule.
+                self.drained(id);
+                continue;
+            }
             if connection.flow == Flow::Paused {
                 let has_read = unsent_bytes < connection.unsent_before_bytes;
                 connection.unsent_before_bytes = unsent_bytes;
@@ -166,7 +169,8 @@ impl Worker<'_> {
                     // The client may want to send all of its requests before it reads.
                     self.engine.resume(id);
                 } else if !has_read {
-                    connection.allowance_bytes = unsent_bytes.saturating_mul(2);
+                    connection.allowance_bytes =
+                        connection.allowance_bytes.max(unsent_bytes.saturating_mul(2));
                     self.unpause(id);
                 }
             }

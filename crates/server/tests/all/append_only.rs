@@ -2,7 +2,9 @@
 //! damaged, or of an older form, and who waits for the disk.
 use crate::client::{Client, bulk, config, engines, request, start, start_at_noon};
 use base::random::Random;
-use server::{AppendSync, Appending, Clock, Config, DiskAct, DiskWatch, Log, Running};
+use server::{
+    AppendSync, Appending, Clock, Config, DiskAct, DiskWatch, Log, OutputLimit, OutputLimits, Running,
+};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
@@ -517,13 +519,20 @@ fn a_call_that_writes_nothing_does_not_let_go_the_replies_to_writes_before_it() 
     }
 }
 
-/// Its replies are more than may wait unsent, so its next requests wait as well; the kernel takes all of them
-/// at the first try. Time stands still: nobody looks by and by.
+/// Its replies are more than may wait unsent, so its next requests wait as well, or the rest of a long reply;
+/// the kernel takes all of them at the first try. Time stands still: nobody looks by and by.
 #[test]
 fn a_client_that_was_paused_while_the_disk_was_waited_for_is_served_when_its_replies_have_left() {
-    for io_engine in engines() {
+    let limited = OutputLimit { hard_bytes: 800_000, ..OutputLimit::default() };
+    let cases =
+        [(OutputLimit::default(), 1 << 20, "GET v\r\n", 40), (limited, 400_000, "LRANGE l 0 -1\r\n", 1)];
+    for (io_engine, (normal, owed_bytes, read, reads)) in
+        engines().into_iter().flat_map(|engine| cases.map(|case| (engine, case)))
+    {
         let folder = Folder::new("paused");
-        let (server, _time) = start_at_noon(Config { io_engine, ..folder.config(AppendSync::Always) });
+        let client_output_buffer = OutputLimits { normal, ..OutputLimits::default() };
+        let config = Config { io_engine, client_output_buffer, ..folder.config(AppendSync::Always) };
+        let (server, _time) = start_at_noon(config);
         let disk = Arc::new(Barred {
             state: Mutex::new(Bar { left: u64::MAX, is_waited_for: false }),
             changed: Condvar::new(),
@@ -532,13 +541,14 @@ fn a_client_that_was_paused_while_the_disk_was_waited_for_is_served_when_its_rep
         let (mut client, mut other) = (Client::connect(&server), Client::connect(&server));
         let value = "x".repeat(100 << 10);
         client.send(&request(&["SET", "v", &value]));
-        client.expect("+OK\r\n");
+        client.send(&request(&[&["RPUSH", "l"][..], &[&value[..100]; 20_000]].concat()));
+        client.expect("+OK\r\n:20000\r\n");
         disk.allow(0);
-        client.send(format!("SET a 1\r\n{}", "GET v\r\n".repeat(40)).as_bytes());
+        client.send(format!("SET a 1\r\n{}", read.repeat(reads)).as_bytes());
         disk.wait_for_write();
         let is_owed_much = |list: String| {
             let omem = list.split("omem=").filter_map(|rest| rest.split(' ').next()?.parse::<u64>().ok());
-            omem.max().is_some_and(|most| most > 1 << 20)
+            omem.max().is_some_and(|most| most > owed_bytes)
         };
         while !is_owed_much(other.ask("CLIENT LIST")) {
             std::thread::yield_now();
@@ -546,8 +556,13 @@ fn a_client_that_was_paused_while_the_disk_was_waited_for_is_served_when_its_rep
         client.send(b"PING\r\n");
         disk.allow(u64::MAX);
         client.expect("+OK\r\n");
-        (0..40).for_each(|_| client.expect(&bulk(&value)));
-        client.expect("+PONG\r\n");
+        let reply = match reads {
+            1 => format!("*20000\r\n{}", bulk(&value[..100]).repeat(20_000)),
+            _ => bulk(&value).repeat(reads),
+        };
+        client.expect(&format!("{reply}+PONG\r\n"));
+        // Nothing is left in the books either.
+        assert!(!is_owed_much(other.ask("CLIENT LIST")));
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 use testkit::in_process::InProcess;
 use testkit::resp_client::{RespClient, request};
 use testkit::resp_value::Value;
@@ -28,7 +29,11 @@ fn text(value: &Value) -> String {
 }
 
 fn say(client: &mut RespClient, line: &str) -> String {
-    text(&call(client, &line.split(' ').collect::<Vec<&str>>()))
+    text(&say_whole(client, line))
+}
+
+fn say_whole(client: &mut RespClient, line: &str) -> Value {
+    call(client, &line.split(' ').collect::<Vec<&str>>())
 }
 
 /// Asks until the answer begins so.
@@ -283,6 +288,61 @@ fn what_a_script_publishes_comes_once_and_in_its_order_among_events() {
             assert_eq!(heard, expected, "{ending}");
         }
     }
+}
+
+/// A script that is taken back may have met what had expired before, or have written to it: that is told
+/// once, whichever way it goes.
+#[test]
+fn what_expires_in_a_script_that_is_taken_back_is_told_once() {
+    let server = server(2);
+    let (mut client, mut listener) = (server.client().unwrap(), server.client().unwrap());
+    say(&mut client, "DEBUG SET-ACTIVE-EXPIRE 0");
+    let reads_first = "redis.call('get', 'k') redis.call('set', 'k', 1) redis.call('hget', 'h', 'f') \
+        redis.call('hset', 'h', 'g', 2) ";
+    let writes_first = "redis.call('append', 'k', 1) redis.call('hset', 'h', 'f', 2) redis.call('get', 'o') ";
+    let mut run = |script: String| {
+        say(&mut client, "CONFIG SET notify-keyspace-events KEA");
+        call(&mut listener, &["PSUBSCRIBE", "__keyevent@*"]);
+        for request in
+            ["FLUSHALL", "SET k v PX 1", "SET o v PX 1", "HSET h f 1 e 1", "HPEXPIRE h 1 FIELDS 1 f"]
+        {
+            say_whole(&mut client, request);
+        }
+        server.time.advance(Duration::from_millis(5));
+        assert!(matches!(call(&mut client, &["EVAL", &script, "0"]), Value::Line(b':', _)), "{script}");
+        let mut events = told(&mut client, &mut listener);
+        events.sort();
+        events
+    };
+    for script in [reads_first, writes_first] {
+        let expected = run(format!("{script} return 1"));
+        let expired = expected.iter().filter(|event| event.contains("expired")).count();
+        assert_eq!(expired, if script == reads_first { 2 } else { 3 }, "{expected:?}");
+        for ending in ["redis.log(redis.LOG_WARNING, 'x') return 1", "return redis.call('dbsize')"] {
+            assert_eq!(run(format!("{script}{ending}")), expected, "{script}{ending}");
+        }
+    }
+}
+
+/// What cannot be taken back out of a log is told it once.
+#[test]
+fn logs_are_told_once_of_what_a_script_does_that_is_taken_back() {
+    let server = server(2);
+    let mut admin = server.client().unwrap();
+    for request in ["CONFIG SET commandlog-reply-larger-than 1000", "ACL SETUSER u on nopass ~* +@all -incr"]
+    {
+        say(&mut admin, request);
+    }
+    say(&mut admin, &format!("SET long {}", "x".repeat(2_000)));
+    let mut client = server.client().unwrap();
+    say(&mut client, "AUTH u x");
+    let script = "redis.call('set', KEYS[1], 1) redis.pcall('incr', KEYS[1]) local n = #redis.call('get', 'long') \
+        redis.log(redis.LOG_WARNING, 'x') return n";
+    assert_eq!(text(&call(&mut client, &["EVAL", script, "1", "k"])), "2000");
+    assert_eq!(say(&mut admin, "COMMANDLOG LEN large-reply"), "1");
+    let Value::Aggregate(_, refusals) = say_whole(&mut admin, "ACL LOG") else { panic!("an array") };
+    assert_eq!(refusals.len(), 1);
+    assert_eq!(figure(&mut admin, "acl_access_denied_cmd"), "1");
 }
 
 /// The events that the listener has been told, each with its key; nobody is told any more.

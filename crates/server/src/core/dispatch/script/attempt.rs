@@ -74,20 +74,22 @@ struct KeptKey {
     hash: Hash,
     name: Range<u32>,
     value: Option<Kept>,
+    /// How much had happened to keys before.
+    told: usize,
 }
 
 impl KeptKeys {
     /// So many keys are searched one by one.
     const FEW: usize = 16;
 
-    /// Whether this one is kept. Of two keys with one hash the second may be kept more than once: what is
-    /// put back last was kept first.
-    fn has(&self, db: u16, hash: Hash, name: &[u8]) -> bool {
+    /// This one, if it is kept. Of two keys with one hash the second may be kept more than once: what is put
+    /// back last was kept first.
+    fn find(&self, db: u16, hash: Hash, name: &[u8]) -> Option<&KeptKey> {
         let is_it =
-            |kept: &KeptKey| (kept.db, kept.hash) == (db, hash) && name_in(&self.bytes, &kept.name) == name;
+            |kept: &&KeptKey| (kept.db, kept.hash) == (db, hash) && name_in(&self.bytes, &kept.name) == name;
         match self.keys.len() <= KeptKeys::FEW {
-            true => self.keys.iter().any(is_it),
-            false => self.places.get(&(db, hash)).is_some_and(|at| is_it(&self.keys[*at])),
+            true => self.keys.iter().find(is_it),
+            false => self.places.get(&(db, hash)).map(|at| &self.keys[*at]).filter(is_it),
         }
     }
 
@@ -167,7 +169,7 @@ impl Attempt {
     pub(super) fn keep(&self, view: &mut View<'_>, key: &Key<'_>) -> Result<(), TooLong> {
         let hash = key.hash();
         let kept = &mut *self.kept.borrow_mut();
-        if kept.has(key.db(), hash, key.bytes()) {
+        if kept.find(key.db(), hash, key.bytes()).is_some() {
             return Ok(());
         }
         if kept.bytes.len() > KEPT_BYTES_MAX {
@@ -177,7 +179,8 @@ impl Attempt {
         kept.bytes.extend_from_slice(key.bytes());
         let name = start..kept.bytes.len() as u32;
         let value = view.keep(key, &mut kept.bytes)?;
-        kept.push(KeptKey { db: key.db(), hash, name, value });
+        let told = self.deferred.borrow().told.len();
+        kept.push(KeptKey { db: key.db(), hash, name, value, told });
         Ok(())
     }
 
@@ -341,11 +344,15 @@ impl<'s> Executor<'s> {
         self.recorder.forget_since(mark);
         let (kept, Deferred { mut told, mut garbage, .. }) = (kept.into_inner(), deferred.into_inner());
         let keyspace = &self.server.keyspace;
+        let mut place = 0..;
         told.retain(|told| {
-            let has_expired = told.event == Event::EXPIRED || told.event == Event::FIELDS_EXPIRED;
-            has_expired && !kept.has(told.db, keyspace.hash(&told.key), &told.key)
+            let (place, event) = (place.next(), told.event);
+            // What was kept before it had expired is put back.
+            let kept = kept.find(told.db, keyspace.hash(&told.key), &told.key);
+            let is_back = kept.is_some_and(|kept| kept.value.is_some() && place >= Some(kept.told));
+            (event == Event::EXPIRED || event == Event::FIELDS_EXPIRED) && !is_back
         });
-        for KeptKey { db, hash, name, value } in kept.keys.into_iter().rev() {
+        for KeptKey { db, hash, name, value, .. } in kept.keys.into_iter().rev() {
             held.add(hash);
             let mut view = held.view(self.now.wall, &self.config.store);
             let key = view.key(db, name_in(&kept.bytes, &name), hash);

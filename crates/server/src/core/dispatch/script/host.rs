@@ -151,26 +151,30 @@ impl<'h, 's> ScriptHost<'h, 's> {
 
     /// Why a command does not run, if it does not.
     #[inline(always)]
-    fn refusal(&mut self, row: Option<&Row>, args: &Args<'_>) -> Option<Vec<u8>> {
-        let Some(row) = row else { return Some(error::UNKNOWN_IN_SCRIPT.into()) };
+    fn refusal(&mut self, row: Option<&Row>, args: &Args<'_>) -> Result<Option<Vec<u8>>, Stop> {
+        let Some(row) = row else { return Ok(Some(error::UNKNOWN_IN_SCRIPT.into())) };
         if !row.arity.accepts(args.len()) {
-            return Some(error::ARITY_IN_SCRIPT.into());
+            return Ok(Some(error::ARITY_IN_SCRIPT.into()));
         }
         if row.flags.has(Flags::NOSCRIPT) {
-            return Some(error::NOT_IN_SCRIPTS.into());
+            return Ok(Some(error::NOT_IN_SCRIPTS.into()));
         }
         let server = self.executor.server;
         if self.session.modes.has(Modes::RESTRICTED)
             && let Err(denied) = permission::check(&self.session.user, row, args)
         {
+            if self.executor.attempt.is_some() {
+                // What the log of refusals is told cannot be taken back.
+                return Err(self.give_up(End::GivenUp));
+            }
             let (user, by) =
                 (&*self.session.user, (&*self.session.record, permission::context(self.session)));
             permission::note(server, by, row, (user, denied), args);
-            return Some(error::no_permission_in_script(user, &row.full_name, denied));
+            return Ok(Some(error::no_permission_in_script(user, &row.full_name, denied)));
         }
         let writes = row.flags.has(Flags::WRITE);
         if self.start.is_readonly && (writes || row.flags.has(Flags::MAY_REPLICATE)) {
-            return Some(error::WRITE_IN_READONLY_SCRIPT.into());
+            return Ok(Some(error::WRITE_IN_READONLY_SCRIPT.into()));
         }
         // Once it has written it may go on: half of it would be worse.
         let refusing = server.persistence.refusing();
@@ -179,12 +183,12 @@ impl<'h, 's> ScriptHost<'h, 's> {
             && refusing != NOTHING
             && let Err(why) = self.executor.look_at_disk_for_scripts(refusing)
         {
-            return Some(why.text().into());
+            return Ok(Some(why.text().into()));
         }
         if self.start.is_full && !self.has_written && row.flags.has(Flags::DENYOOM) {
-            return Some(error::OUT_OF_MEMORY.into());
+            return Ok(Some(error::OUT_OF_MEMORY.into()));
         }
-        None
+        Ok(None)
     }
 
     /// Runs a command that may run, and counts it.
@@ -204,6 +208,10 @@ impl<'h, 's> ScriptHost<'h, 's> {
         let reply_bytes = reply.out.len() - start;
         executor.note_call(row, ticks, fate);
         if ticks >= executor.ticks_max || reply_bytes >= executor.bounds.reply_bytes {
+            if executor.attempt.is_some() && reply_bytes >= executor.bounds.reply_bytes {
+                // Nor can what the log of large replies is told.
+                return Err(self.give_up(End::GivenUp));
+            }
             executor.look(self.session, row, true, (ticks, args, reply_bytes));
         }
         if self.is_slow {
@@ -294,23 +302,24 @@ impl<'h, 's> ScriptHost<'h, 's> {
             }
         }
         let known = self.held.count();
-        let has_all = match self.reach {
-            Reach::Keys(_) => hashes.clone().all(|hash| self.held.try_add(hash)),
+        let missing = match self.reach {
+            Reach::Keys(_) => hashes.clone().find(|hash| !self.held.try_add(*hash)),
             Reach::Everything => {
                 hashes.clone().for_each(|hash| self.held.add(hash));
-                true
+                None
             }
         };
         if let Some(attempt) = &mut self.executor.attempt {
             attempt.note_counts(&self.held, known);
         }
-        match has_all {
-            true => Ok(()),
-            false => Err(self.give_up_contended(hashes)),
+        match missing {
+            None => Ok(()),
+            Some(missing) => Err(self.give_up_contended(hashes.chain([missing]))),
         }
     }
 
-    /// Ends the script, to have it begin with all shards that it has reached for so far.
+    /// Ends the script, to have it begin with all shards that it has reached for so far. Somebody has the
+    /// last.
     #[cold]
     fn give_up_contended(&mut self, hashes: impl Iterator<Item = Hash>) -> Stop {
         let keyspace = &self.executor.server.keyspace;
@@ -406,7 +415,7 @@ impl Host for ScriptHost<'_, '_> {
             Some(name) if !row.subcommands.is_empty() => row.subcommand(name),
             _ => Some(row),
         });
-        if let Some(why) = self.refusal(row, &args) {
+        if let Some(why) = self.refusal(row, &args)? {
             self.executor.note_error(&why);
             if let Some(row) = row {
                 self.executor.note_call(row, 0, Fate::Rejected);
@@ -503,16 +512,17 @@ fn prepare_undo<'k>(
         Run::Data(DataRun::KeysOrAll(ways)) => Some(&ways.keys),
         _ => None,
     };
-    let steps = long.and_then(|long| (long.work)(&mut Call::new(view, args, keys, reply)));
-    if steps.is_some_and(|steps| steps >= LONG_STEPS) {
-        return Err(CannotBeTakenBack);
-    }
+    // Before anything is looked up: a field that has expired is removed by that.
     if row.flags.has(Flags::WRITE) {
         for key in keys {
             attempt.keep(view, key).map_err(|TooLong| CannotBeTakenBack)?;
         }
     }
-    Ok(())
+    let steps = long.and_then(|long| (long.work)(&mut Call::new(view, args, keys, reply)));
+    match steps.is_some_and(|steps| steps >= LONG_STEPS) {
+        true => Err(CannotBeTakenBack),
+        false => Ok(()),
+    }
 }
 
 /// A command takes long, or would write to what cannot be kept.

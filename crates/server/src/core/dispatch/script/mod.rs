@@ -193,11 +193,14 @@ impl<'s> Executor<'s> {
             end = self.run_beside_others(program, session, (row, access), (args, keys), reply)?;
         }
         if matches!(end, End::Undeclared | End::Contended) {
-            self.server.stats.scripts_alone.fetch_add(1, Relaxed);
+            let is_queued = self.is_alone;
             reply.cut(reply_start);
             let call = (row, access, Reach::Everything);
             end = self
                 .alone_for_script(|this| this.start_program(program, session, call, (args, keys), reply))??;
+            if !is_queued {
+                self.server.stats.scripts_alone.fetch_add(1, Relaxed);
+            }
         }
         tries.note_attempt(!end.is_undone());
         if end.is_undone() {
@@ -230,7 +233,10 @@ impl<'s> Executor<'s> {
         if matches!(end, End::Undeclared | End::Contended) {
             fared = Beside::Failed;
         }
-        program.tries.note_run_beside_others(fared);
+        // Nobody is there while the gates are kept behind another that ran alone.
+        if self.kept_gates.is_none() || fared != Beside::Ran {
+            program.tries.note_run_beside_others(fared);
+        }
         Ok(end)
     }
 
