@@ -1,4 +1,5 @@
-//! Server CPU of SET and GET of strings of 10 KB to 4 MB: pages, pictures and serialized objects in a cache.
+//! Server CPU of SET, of MSET of three, and of GET of strings of 10 KB to 4 MB: pages, pictures and
+//! serialized objects in a cache.
 //! A few clients send one request at a time, each for one of some keys drawn at random, which all hold a
 //! string of that size already. The servers take turns, and what counts is the median of the ratios within
 //! rounds.
@@ -34,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     let mut random = Random::new(1);
     for (size, bytes) in SIZES {
-        for command in ["set", "get"] {
+        for command in ["set", "mset", "get"] {
             let case = format!("{command}-{size}");
             if !options.wants(&case) && !options.wants(size) && !options.wants(command) {
                 continue;
@@ -81,8 +82,14 @@ fn turn(
 ) -> Result<f64, String> {
     let value = vec![b'y'; bytes];
     let mut write = |out: &mut Vec<u8>| {
-        let key = key(random.below(KEYS));
+        let mut draw = || key(random.below(KEYS));
+        let key = draw();
         match command {
+            "mset" => {
+                let [second, third] = [draw(), draw()];
+                let (second, third) = (second.as_bytes(), third.as_bytes());
+                append_request(out, &[b"MSET", key.as_bytes(), &value, second, &value, third, &value]);
+            }
             "set" => append_request(out, &[b"SET", key.as_bytes(), &value]),
             _ => append_request(out, &[b"GET", key.as_bytes()]),
         }

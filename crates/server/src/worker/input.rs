@@ -27,6 +27,11 @@ const STREAM_BYTES: usize = 64 << 10;
 /// A request gets room for all of it at once where it is no more than so many times as long as what has
 /// arrived of it, and else for twice as much as has.
 const LAST_GROWTH: usize = 8;
+/// A request of which so much has arrived, and nobody knows what is missing, gets room for four times that:
+/// it has several long arguments, and to move it as often takes longer than to receive it. What of the room
+/// is not used has no pages.
+const LONG_BYTES: usize = 512 << 10;
+const UNKNOWN: usize = usize::MAX;
 /// One receive asks for this many bytes at most, so that no client keeps its worker for long.
 const RECEIVE_BYTES_MAX: usize = 256 << 10;
 
@@ -70,8 +75,7 @@ impl Input {
     /// Offers the rest, a whole request that is about to run: if it has this part of it stored, that stays
     /// where it is. Until [`Input::end_offer`] it can only be read.
     pub(super) fn offer(&mut self, text: Range<usize>, keyspace: &Keyspace) {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.shrink_to_fit();
+        let bytes = std::mem::take(&mut self.bytes);
         match keyspace.offer(bytes, self.done + text.start..self.done + text.end) {
             Ok(offer) => self.offer = Some(offer),
             Err(bytes) => self.bytes = bytes,
@@ -170,7 +174,7 @@ impl Input {
             self.close_up();
         }
         let least = if self.is_streaming { STREAM_BYTES } else { ROOM_BYTES_MIN };
-        let wanted = if self.wanted_bytes == 0 { usize::MAX } else { self.wanted_bytes };
+        let wanted = if self.wanted_bytes == 0 { UNKNOWN } else { self.wanted_bytes };
         if self.bytes.capacity() - self.bytes.len() < wanted.min(least) {
             self.close_up();
             self.bytes.reserve_exact(growth_bytes(self.bytes.len(), wanted).max(least));
@@ -205,7 +209,11 @@ impl Input {
 
 /// How many bytes more there is to be room for where so many have arrived, and so many are wanted.
 fn growth_bytes(arrived: usize, wanted: usize) -> usize {
-    if wanted <= arrived.saturating_mul(LAST_GROWTH - 1) { wanted } else { arrived }
+    match wanted <= arrived.saturating_mul(LAST_GROWTH - 1) {
+        true => wanted,
+        false if wanted == UNKNOWN && arrived >= LONG_BYTES => 3 * arrived,
+        false => arrived,
+    }
 }
 
 #[cfg(test)]
@@ -281,6 +289,24 @@ mod tests {
             let room_max = if is_last { ANNOUNCED } else { 2 * len + STREAM_BYTES };
             assert!(input.room_bytes() <= room_max, "{} for {len}", input.room_bytes());
         }
+    }
+
+    #[test]
+    fn long_arguments_one_after_the_other_are_moved_seldom() {
+        const LEN: usize = 1 << 20;
+        let mut input = Input::default();
+        input.keep(&vec![b'x'; LEN], 0);
+        let mut moves = 0;
+        for argument in 1..16 {
+            // The length of the next is not known yet.
+            input.await_more(0);
+            let room = input.room_bytes();
+            input.make_room();
+            moves += u32::from(input.room_bytes() > room);
+            assert!(input.room_bytes() <= 4 * input.len() + STREAM_BYTES);
+            input.bytes.resize((argument + 1) * LEN, b'x');
+        }
+        assert_eq!(moves, 2, "from 1 to 4 and to 16");
     }
 
     #[test]

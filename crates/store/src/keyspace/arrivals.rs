@@ -36,10 +36,15 @@ impl Arrivals {
     /// comes back where that is too short, or too little of the whole.
     pub(crate) fn offer(
         self: &Arc<Arrivals>,
-        buffer: Vec<u8>,
+        mut buffer: Vec<u8>,
         text: Range<usize>,
     ) -> Result<Arrival, Vec<u8>> {
-        if text.len() < OFFERED_BYTES_MIN || buffer.capacity() - text.len() > text.len() / SHARE_AROUND {
+        let is_most_of = |bytes: usize| bytes - text.len() <= text.len() / SHARE_AROUND;
+        if text.len() < OFFERED_BYTES_MIN || !is_most_of(buffer.len()) {
+            return Err(buffer);
+        }
+        buffer.shrink_to_fit();
+        if !is_most_of(buffer.capacity()) {
             return Err(buffer);
         }
         let value = Shared::new(Value::Arrived(Arrived::new(buffer, text)));

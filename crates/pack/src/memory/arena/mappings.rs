@@ -15,13 +15,14 @@
 //! ```
 use super::SERVED_MAX;
 use super::extent::{self, PAGE};
+use std::ops::RangeInclusive;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many mappings are kept, how long each may be, and all together.
 const COUNT_MAX: usize = 16;
-const LEN_MAX: usize = 5 << 20;
-const SUM_MAX: usize = 10 << 20;
+const LEN_MAX: usize = 12 << 20;
+const SUM_MAX: usize = 16 << 20;
 /// So many rounds one is kept that nobody asks for. A call of [`Mappings::purge`] is a round; the server
 /// makes ten a second.
 const ROUNDS: u64 = 10;
@@ -57,8 +58,9 @@ impl Kept {
         self.mappings.iter().enumerate().filter_map(|(at, mapping)| Some((at, mapping.as_ref()?)))
     }
 
-    fn has_room(&self, len: usize) -> bool {
-        self.count < COUNT_MAX && len <= LEN_MAX && self.len + len <= SUM_MAX
+    /// The one that was freed first, where another of this length needs its place.
+    fn make_room(&mut self, len: usize) -> Option<Mapping> {
+        if self.count < COUNT_MAX && self.len + len <= SUM_MAX { None } else { self.take(0) }
     }
 
     fn put(&mut self, first: *mut u8, len: usize) {
@@ -73,12 +75,17 @@ impl Kept {
         Some(mapping)
     }
 
-    /// The one that comes nearest to `len` bytes, from half of that to twice as many: rather longer.
+    /// The one that serves best for `len` bytes: one of about that length, else one that is longer, else one
+    /// that is not much shorter. Of several the one that was freed last.
     fn find(&self, len: usize) -> Option<usize> {
-        let longer = self.iter().filter(|(_, mapping)| (len..=2 * len).contains(&mapping.len));
-        let shorter = || self.iter().filter(|(_, mapping)| (len.div_ceil(2)..len).contains(&mapping.len));
-        let found = longer.min_by_key(|(_, mapping)| mapping.len);
-        found.or_else(|| shorter().max_by_key(|(_, mapping)| mapping.len)).map(|(at, _)| at)
+        let nearest = |lens: RangeInclusive<usize>| {
+            let those = self.iter().filter(|(_, mapping)| lens.contains(&mapping.len));
+            those.min_by_key(|(at, mapping)| (mapping.len.abs_diff(len), COUNT_MAX - at)).map(|(at, _)| at)
+        };
+        nearest(len..=len + len / 4)
+            .or_else(|| nearest(len - len / 8..=len))
+            .or_else(|| nearest(len..=usize::MAX))
+            .or_else(|| nearest(len.div_ceil(2)..=len))
     }
 
     /// The first that was freed so many rounds ago.
@@ -126,13 +133,21 @@ impl Mappings {
     /// `block` came from these with this size, and nobody uses it any more.
     pub(super) unsafe fn free(&self, block: *mut u8, size: usize) {
         let len = size.next_multiple_of(PAGE);
-        let mut kept = self.kept();
-        if kept.has_room(len) {
-            return kept.put(block, len);
+        let kept_len = len.min(LEN_MAX);
+        if kept_len < len {
+            // SAFETY: the caller's promise; what is kept lies before it.
+            unsafe { extent::unmap_pages(block.add(kept_len), len - kept_len) };
         }
-        drop(kept);
-        // SAFETY: the caller's promise.
-        unsafe { extent::unmap_pages(block, len) };
+        let next = || {
+            let mut kept = self.kept();
+            let first = kept.make_room(kept_len);
+            if first.is_none() {
+                kept.put(block, kept_len);
+            }
+            first
+        };
+        // SAFETY: a mapping that was kept is ours.
+        std::iter::from_fn(next).for_each(|first| unsafe { extent::unmap_pages(first.first, first.len) });
     }
 
     /// Resizes a block, and moves it where there is no room; null, and nothing done, where the system
@@ -143,7 +158,7 @@ impl Mappings {
     pub(super) unsafe fn resize(&self, block: *mut u8, from: usize, to: usize) -> *mut u8 {
         let (len, wanted) = (from.next_multiple_of(PAGE), to.next_multiple_of(PAGE));
         // To copy what there is takes less than the faults of as many fresh pages.
-        if wanted >= 2 * len && self.has_for(wanted) {
+        if 2 * wanted >= 3 * len && self.has_for(wanted) {
             let longer = self.alloc(wanted);
             if !longer.is_null() {
                 // SAFETY: both are blocks of ours, so they are disjoint; the shorter has `from` bytes.
@@ -270,7 +285,7 @@ mod tests {
             own.free(second, 3 * MB);
         }
         let small = own.alloc(MB + 1);
-        assert_eq!(own.kept().len, 6 * MB, "nothing of more than twice as much is taken");
+        assert_eq!(own.kept().len, 5 * MB - PAGE, "one of them is divided");
         // SAFETY: see above.
         unsafe { own.free(small, MB + 1) };
         own.purge_all();
@@ -280,15 +295,18 @@ mod tests {
     fn what_is_kept_is_bounded() {
         let own = Mappings::new();
         let blocks: Vec<*mut u8> = (0..COUNT_MAX + 9).map(|_| own.alloc(2 * MB)).collect();
-        let (huge, large) = (own.alloc(LEN_MAX + 1), own.alloc(LEN_MAX));
-        // SAFETY: blocks of this file with their sizes, used no more.
-        unsafe {
-            blocks.into_iter().for_each(|block| own.free(block, 2 * MB));
-            own.free(huge, LEN_MAX + 1);
-            own.free(large, LEN_MAX);
-        }
+        let huge = own.alloc(LEN_MAX + MB);
+        // SAFETY: here and below: blocks of this file with their sizes, used no more.
+        blocks.into_iter().for_each(|block| unsafe { own.free(block, 2 * MB) });
         assert_eq!(own.kept().len, SUM_MAX);
-        let count = SUM_MAX / (2 * MB);
+        // SAFETY: see above. It takes the place of those that were freed first, and is not kept as a whole.
+        unsafe { own.free(huge, LEN_MAX + MB) };
+        assert_eq!(own.kept().len, SUM_MAX);
+        let again = own.alloc(LEN_MAX);
+        assert_eq!((again, own.kept().len), (huge, SUM_MAX - LEN_MAX));
+        // SAFETY: see above.
+        unsafe { own.free(again, LEN_MAX) };
+        let count = 1 + (SUM_MAX - LEN_MAX) / (2 * MB);
         assert_eq!((1..ROUNDS).map(|_| own.purge(COUNT_MAX)).sum::<usize>(), 0, "for some rounds");
         assert_eq!((own.purge(2), own.purge(COUNT_MAX), own.kept().len), (2, count - 2, 0));
         assert!(!own.is_purge_due());
