@@ -28,9 +28,9 @@ const STREAM_BYTES: usize = 64 << 10;
 /// arrived of it, and else for twice as much as has.
 const LAST_GROWTH: usize = 8;
 /// A request of which so much has arrived, and nobody knows what is missing, gets room for four times that:
-/// it has several long arguments, and to move it as often takes longer than to receive it. What of the room
-/// is not used has no pages.
-const LONG_BYTES: usize = 512 << 10;
+/// it has several long arguments, and to move it as often takes longer than to receive it. Beyond that no
+/// buffer that was freed is kept to serve it.
+const LONG_BYTES: Range<usize> = 512 << 10..3 << 20;
 const UNKNOWN: usize = usize::MAX;
 /// One receive asks for this many bytes at most, so that no client keeps its worker for long.
 const RECEIVE_BYTES_MAX: usize = 256 << 10;
@@ -211,7 +211,7 @@ impl Input {
 fn growth_bytes(arrived: usize, wanted: usize) -> usize {
     match wanted <= arrived.saturating_mul(LAST_GROWTH - 1) {
         true => wanted,
-        false if wanted == UNKNOWN && arrived >= LONG_BYTES => 3 * arrived,
+        false if wanted == UNKNOWN && LONG_BYTES.contains(&arrived) => 3 * arrived,
         false => arrived,
     }
 }
@@ -297,7 +297,7 @@ mod tests {
         let mut input = Input::default();
         input.keep(&vec![b'x'; LEN], 0);
         let mut moves = 0;
-        for argument in 1..16 {
+        for argument in 1..12 {
             // The length of the next is not known yet.
             input.await_more(0);
             let room = input.room_bytes();
@@ -306,7 +306,7 @@ mod tests {
             assert!(input.room_bytes() <= 4 * input.len() + STREAM_BYTES);
             input.bytes.resize((argument + 1) * LEN, b'x');
         }
-        assert_eq!(moves, 2, "from 1 to 4 and to 16");
+        assert_eq!(moves, 3, "from 1 to 4, and to twice that from there on");
     }
 
     #[test]

@@ -298,16 +298,26 @@ fn what_expires_in_a_script_that_is_taken_back_is_told_once() {
     let (mut client, mut listener) = (server.client().unwrap(), server.client().unwrap());
     say(&mut client, "DEBUG SET-ACTIVE-EXPIRE 0");
     let reads_first = "redis.call('get', 'k') redis.call('set', 'k', 1) redis.call('hget', 'h', 'f') \
-        redis.call('hset', 'h', 'g', 2) ";
+        redis.call('hset', 'h', 'g', 2) redis.call('hget', 'only', 'f') ";
     let writes_first = "redis.call('append', 'k', 1) redis.call('hset', 'h', 'f', 2) redis.call('get', 'o') ";
     let mut run = |script: String| {
         say(&mut client, "CONFIG SET notify-keyspace-events KEA");
         call(&mut listener, &["PSUBSCRIBE", "__keyevent@*"]);
-        for request in
-            ["FLUSHALL", "SET k v PX 1", "SET o v PX 1", "HSET h f 1 e 1", "HPEXPIRE h 1 FIELDS 1 f"]
-        {
+        for request in [
+            "FLUSHALL",
+            "SET k v PX 1",
+            "SET o v PX 1",
+            "HSET h f 1 e 1",
+            "HPEXPIRE h 1 FIELDS 1 f",
+            "HSET only f 1",
+            "HPEXPIRE only 1 FIELDS 1 f",
+            "XGROUP CREATE short g 0 MKSTREAM",
+            "XGROUP CREATE long g 0 MKSTREAM",
+            "PEXPIRE short 1",
+        ] {
             say_whole(&mut client, request);
         }
+        call(&mut client, &["EVAL", "for i = 1, 3000 do redis.call('xadd', 'long', '*', 'f', i) end", "0"]);
         server.time.advance(Duration::from_millis(5));
         assert!(matches!(call(&mut client, &["EVAL", &script, "0"]), Value::Line(b':', _)), "{script}");
         let mut events = told(&mut client, &mut listener);
@@ -317,11 +327,16 @@ fn what_expires_in_a_script_that_is_taken_back_is_told_once() {
     for script in [reads_first, writes_first] {
         let expected = run(format!("{script} return 1"));
         let expired = expected.iter().filter(|event| event.contains("expired")).count();
-        assert_eq!(expired, if script == reads_first { 2 } else { 3 }, "{expected:?}");
+        assert_eq!(expired, 3, "{expected:?}");
         for ending in ["redis.log(redis.LOG_WARNING, 'x') return 1", "return redis.call('dbsize')"] {
             assert_eq!(run(format!("{script}{ending}")), expected, "{script}{ending}");
         }
     }
+    // Whether it takes long is found out by looking into both streams.
+    let events = run("redis.pcall('xreadgroup', 'group', 'g', 'c', 'streams', 'long', 'short', '>', '>') \
+        return 1"
+        .to_owned());
+    assert_eq!(events.iter().filter(|event| event.ends_with(":expired short")).count(), 1, "{events:?}");
 }
 
 /// What cannot be taken back out of a log is told it once.

@@ -23,6 +23,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const COUNT_MAX: usize = 16;
 const LEN_MAX: usize = 12 << 20;
 const SUM_MAX: usize = 16 << 20;
+/// No more is copied at once.
+const COPIED_MAX: usize = 4 << 20;
 /// So many rounds one is kept that nobody asks for. A call of [`Mappings::purge`] is a round; the server
 /// makes ten a second.
 const ROUNDS: u64 = 10;
@@ -58,9 +60,23 @@ impl Kept {
         self.mappings.iter().enumerate().filter_map(|(at, mapping)| Some((at, mapping.as_ref()?)))
     }
 
-    /// The one that was freed first, where another of this length needs its place.
+    /// What is to be given back where another of this length needs its place: of the one that was freed first
+    /// as much as is needed, or all of it where too little would be left.
     fn make_room(&mut self, len: usize) -> Option<Mapping> {
-        if self.count < COUNT_MAX && self.len + len <= SUM_MAX { None } else { self.take(0) }
+        let excess = (self.len + len).saturating_sub(SUM_MAX);
+        if self.count < COUNT_MAX && excess == 0 {
+            return None;
+        }
+        match self.mappings[0].as_mut() {
+            Some(first) if self.count < COUNT_MAX && first.len > excess + SERVED_MAX => {
+                first.len -= excess;
+                self.len -= excess;
+                // SAFETY: the end lies in the mapping, which is ours.
+                let end = unsafe { first.first.add(first.len) };
+                Some(Mapping { first: end, len: excess, freed: first.freed })
+            }
+            _ => self.take(0),
+        }
     }
 
     fn put(&mut self, first: *mut u8, len: usize) {
@@ -78,14 +94,16 @@ impl Kept {
     /// The one that serves best for `len` bytes: one of about that length, else one that is longer, else one
     /// that is not much shorter. Of several the one that was freed last.
     fn find(&self, len: usize) -> Option<usize> {
-        let nearest = |lens: RangeInclusive<usize>| {
-            let those = self.iter().filter(|(_, mapping)| lens.contains(&mapping.len));
-            those.min_by_key(|(at, mapping)| (mapping.len.abs_diff(len), COUNT_MAX - at)).map(|(at, _)| at)
-        };
-        nearest(len..=len + len / 4)
-            .or_else(|| nearest(len - len / 8..=len))
-            .or_else(|| nearest(len..=usize::MAX))
-            .or_else(|| nearest(len.div_ceil(2)..=len))
+        self.nearest(len, len..=len + len / 4)
+            .or_else(|| self.nearest(len, len - len / 8..=len))
+            .or_else(|| self.nearest(len, len..=usize::MAX))
+            .or_else(|| self.nearest(len, len.div_ceil(2)..=len))
+    }
+
+    /// Of those of such lengths the one that comes nearest to `len` bytes.
+    fn nearest(&self, len: usize, lens: RangeInclusive<usize>) -> Option<usize> {
+        let those = self.iter().filter(|(_, mapping)| lens.contains(&mapping.len));
+        those.min_by_key(|(at, mapping)| (mapping.len.abs_diff(len), COUNT_MAX - at)).map(|(at, _)| at)
     }
 
     /// The first that was freed so many rounds ago.
@@ -158,25 +176,28 @@ impl Mappings {
     pub(super) unsafe fn resize(&self, block: *mut u8, from: usize, to: usize) -> *mut u8 {
         let (len, wanted) = (from.next_multiple_of(PAGE), to.next_multiple_of(PAGE));
         // To copy what there is takes less than the faults of as many fresh pages.
-        if 2 * wanted >= 3 * len && self.has_for(wanted) {
-            let longer = self.alloc(wanted);
-            if !longer.is_null() {
-                // SAFETY: both are blocks of ours, so they are disjoint; the shorter has `from` bytes.
-                unsafe {
-                    ptr::copy_nonoverlapping(block, longer, from);
-                    self.free(block, from);
-                }
+        if wanted >= len + len / 2
+            && from <= COPIED_MAX
+            && let Some(taken) = self.take_longer(wanted)
+        {
+            // SAFETY: what is kept is ours, and can be made shorter; both are disjoint, and `block` has
+            // `from` bytes.
+            unsafe {
+                let longer = self.resized(taken.first, taken.len, wanted);
+                ptr::copy_nonoverlapping(block, longer, from);
+                self.free(block, from);
+                return longer;
             }
-            return longer;
         }
         // SAFETY: the caller's promise.
         unsafe { self.resized(block, len, wanted) }
     }
 
-    /// Whether a mapping is kept that has pages for all of `len` bytes.
-    fn has_for(&self, len: usize) -> bool {
-        let kept = self.kept();
-        kept.find(len).is_some_and(|at| kept.mappings[at].is_some_and(|mapping| mapping.len >= len))
+    /// One that has pages for all of `len` bytes.
+    fn take_longer(&self, len: usize) -> Option<Mapping> {
+        let mut kept = self.kept();
+        let at = kept.nearest(len, len..=usize::MAX)?;
+        kept.take(at)
     }
 
     /// Resizes a mapping of whole pages. What a shorter one has too many is kept where it is long enough to

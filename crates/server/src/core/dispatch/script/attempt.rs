@@ -337,20 +337,25 @@ impl<'s> Executor<'s> {
     /// Takes back what the script has done. Only what has expired meanwhile stays so. Its shards are locked
     /// still, or it is alone.
     #[cold]
-    pub(super) fn undo_attempt(&mut self, held: &mut Held<'_>) {
+    pub(super) fn undo_attempt(&mut self, held: &mut Held<'_>, left: &mut Left) {
         let Some(attempt) = self.attempt.take() else { return };
         let Attempt { kept, counts, deferred, mark, .. } = *attempt;
         end_keeping();
         self.recorder.forget_since(mark);
         let (kept, Deferred { mut told, mut garbage, .. }) = (kept.into_inner(), deferred.into_inner());
         let keyspace = &self.server.keyspace;
-        let mut place = 0..;
+        let (mut place, mut shrunk) = (0.., None);
         told.retain(|told| {
             let (place, event) = (place.next(), told.event);
             // What was kept before it had expired is put back.
             let kept = kept.find(told.db, keyspace.hash(&told.key), &told.key);
             let is_back = kept.is_some_and(|kept| kept.value.is_some() && place >= Some(kept.told));
-            (event == Event::EXPIRED || event == Event::FIELDS_EXPIRED) && !is_back
+            // A hash whose last fields have expired goes at once.
+            let is_end = event == Event::DEL && shrunk.take() == Some((told.db, told.key.clone()));
+            if event == Event::FIELDS_EXPIRED && !is_back {
+                shrunk = Some((told.db, told.key.clone()));
+            }
+            (event == Event::EXPIRED || event == Event::FIELDS_EXPIRED || is_end) && !is_back
         });
         for KeptKey { db, hash, name, value, .. } in kept.keys.into_iter().rev() {
             held.add(hash);
@@ -364,6 +369,7 @@ impl<'s> Executor<'s> {
         }
         self.recorder.note_expired(&self.server.journal, &told);
         self.tell(&told);
+        left.ready.append(&mut self.server.key_events.waiters.awaited(&told));
         self.server.background.free(&mut garbage);
     }
 }

@@ -493,8 +493,12 @@ impl Executor<'_> {
         (args, keys, reply): (Args<'k>, &[Key<'k>], &mut Reply),
         left: &mut Left,
     ) -> Result<Done, CannotBeTakenBack> {
-        if let Some(attempt) = &self.attempt {
-            prepare_undo(attempt, view, row, (args, keys, reply))?;
+        if let Some(attempt) = &self.attempt
+            && let Err(cannot) = prepare_undo(attempt, view, row, (args, keys, reply))
+        {
+            // What has expired was met only to find out how long it would take.
+            attempt.defer(view.take_told(), view.take_garbage());
+            return Err(cannot);
         }
         Ok(self.run_in(view, row, run, (args, keys, reply), left))
     }

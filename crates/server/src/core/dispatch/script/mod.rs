@@ -347,7 +347,7 @@ impl<'s> Executor<'s> {
         // The attempt of a queue goes on.
         if self.queue_attempt == QueueAttempt::None {
             match end.is_undone() {
-                true => self.undo_attempt(&mut held),
+                true => self.undo_attempt(&mut held, &mut left),
                 false => self.commit_attempt(&mut left),
             }
         }

@@ -78,7 +78,7 @@ impl<'s> Executor<'s> {
         }
         let mut left = Left::default();
         match self.queue_attempt {
-            QueueAttempt::GivenUp => self.undo_attempt(&mut held),
+            QueueAttempt::GivenUp => self.undo_attempt(&mut held, &mut left),
             _ => self.commit_attempt(&mut left),
         }
         self.recorder.close(&self.server.journal);
