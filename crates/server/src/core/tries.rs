@@ -7,8 +7,8 @@ const FAILURES_MAX: u32 = 10;
 /// A call that was in the way of others counts two, and one that was not takes one back: a script of which
 /// more than every third call is so runs alone in the end. One that has to run alone counts so many at once.
 const BESIDE_STEP: u32 = 16;
-/// One that wants what the last was in the way of counts so many: where all want one key each sleeps and is
-/// woken for it again and again, and nothing is gained by that.
+/// One that wants the same shard as the last that was in the way counts so many: where all want one key, each
+/// sleeps and is woken for it again and again, and nothing is gained by that.
 const SAME_AGAIN: u32 = 12;
 /// So many calls run alone at first: fewer would not make up for finding out. Each step doubles them.
 const ALONE_MIN: u32 = 32;

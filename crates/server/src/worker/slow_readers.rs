@@ -158,7 +158,7 @@ impl Worker<'_> {
             }
             let unsent_bytes = self.engine.unsent_bytes(id);
             if unsent_bytes == 0 {
-                // The engine has told it as a rule.
+                // As a rule the engine has told so. If it has not, the client is not to wait for ever.
                 self.drained(id);
                 continue;
             }

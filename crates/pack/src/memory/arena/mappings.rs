@@ -6,8 +6,8 @@
 //! again has its pages already then, and so have the buffers that the values arrive in.
 //!
 //! Any of them serves: one that is longer than it has to be is divided, one that is shorter grows, to twice
-//! its length at most. What is kept is bounded, and [`Mappings::purge`] gives it back
-//! when nobody has asked for it.
+//! its length at most. What is kept is bounded, and [`Mappings::purge`] gives it back when nobody has asked
+//! for it.
 //!
 //! ```text
 //! free --> kept --- asked for soon ---> in use
@@ -92,7 +92,7 @@ impl Kept {
     }
 
     /// The one that serves best for `len` bytes: one of about that length, else one that is longer, else one
-    /// that is not much shorter. Of several the one that was freed last.
+    /// of at least half of it. Of several as near as each other the one that was freed last.
     fn find(&self, len: usize) -> Option<usize> {
         self.nearest(len, len..=len + len / 4)
             .or_else(|| self.nearest(len, len - len / 8..=len))

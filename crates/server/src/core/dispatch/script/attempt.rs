@@ -156,10 +156,10 @@ impl Attempt {
 
     /// Keys in these shards are about to be looked up, of which so many were known before.
     pub(super) fn note_counts(&mut self, held: &Held<'_>, known: usize) {
-        // Those that were let go and locked again are among the first.
-        let lets_go = self.counts.len() > known;
+        // Who is alone lets go of shards, and may lock one again that is noted.
+        let has_let_go = self.counts.len() > known;
         for (shard, counts) in held.counts_from(known) {
-            if !(lets_go && self.counts.iter().any(|(known, _)| *known == shard)) {
+            if !(has_let_go && self.counts.iter().any(|(known, _)| *known == shard)) {
                 self.counts.push((shard, counts));
             }
         }

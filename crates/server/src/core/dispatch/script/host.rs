@@ -38,7 +38,7 @@ pub(super) struct Start {
 pub(super) enum Reach<'r> {
     /// Keys: those that it has declared, whose shards are locked when it begins with these others, and more
     /// as far as nobody else has their shards locked. All stay locked as long as it runs. Where somebody has
-    /// one, this is with which it is to begin anew.
+    /// one, the script leaves here the shards with which it is to begin anew.
     Keys(&'r Reached),
     /// Everything: it is alone.
     Everything,
@@ -60,7 +60,7 @@ pub(super) enum End {
     /// What it returned holds an error.
     Failed,
     /// It has reached for what is not a key, or for very many, and is to run alone.
-    Undeclared,
+    NeedsAll,
     /// It has reached for a key whose shard somebody else has locked, and is to begin with that one.
     Contended,
     /// It is to run elsewhere.
@@ -70,7 +70,7 @@ pub(super) enum End {
 impl End {
     /// Whether what it has done is to be taken back.
     pub(super) fn is_undone(self) -> bool {
-        matches!(self, End::Undeclared | End::Contended | End::GivenUp)
+        matches!(self, End::NeedsAll | End::Contended | End::GivenUp)
     }
 }
 
@@ -228,7 +228,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
                 self.executor.tell_replicas(self.session.db, row, &args);
                 Ok(self.executor.run_on_server(self.session, run, args, reply))
             }
-            None if self.reach.is_of_keys() => Err(self.give_up(End::Undeclared)),
+            None if self.reach.is_of_keys() => Err(self.give_up(End::NeedsAll)),
             None => {
                 self.held.release();
                 let request = Request { row: Some(row), hash: None, framing: Framing::Unknown, args };
@@ -292,12 +292,13 @@ impl<'h, 's> ScriptHost<'h, 's> {
         way.map_err(|CannotBeTakenBack| self.give_up(End::GivenUp))
     }
 
-    /// Locks the shards of these keys, as far as they are not: of one it is not. Or gives up where it cannot.
+    /// Locks those shards of these keys that are not locked yet, of which there is at least one; or gives up
+    /// where it cannot.
     #[inline(never)]
     fn hold(&mut self, hashes: impl ExactSizeIterator<Item = Hash> + Clone) -> Result<(), Stop> {
         if self.held.count() + hashes.len() > HELD_MAX {
             match self.reach {
-                Reach::Keys(_) => return Err(self.give_up(End::Undeclared)),
+                Reach::Keys(_) => return Err(self.give_up(End::NeedsAll)),
                 Reach::Everything => self.held.release(),
             }
         }
@@ -370,11 +371,11 @@ impl<'h, 's> ScriptHost<'h, 's> {
         Ok(())
     }
 
-    /// The restless mode of tests gives scripts up at any of their commands, in either way.
+    /// The restless mode of tests gives scripts up at any of their commands, in each of the ways.
     fn draw_end(&mut self) -> Option<Stop> {
         match self.executor.server.restless.draw(RESTLESS_ONE_IN)? {
             0 => Some(self.give_up(End::GivenUp)),
-            1 if self.reach.is_of_keys() => Some(self.give_up(End::Undeclared)),
+            1 if self.reach.is_of_keys() => Some(self.give_up(End::NeedsAll)),
             2 if self.reach.is_of_keys() => Some(self.give_up_contended(std::iter::empty())),
             _ => None,
         }

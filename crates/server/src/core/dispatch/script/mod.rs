@@ -188,11 +188,11 @@ impl<'s> Executor<'s> {
                 .map(drop);
         }
         let reply_start = reply.out.len();
-        let mut end = End::Undeclared;
+        let mut end = End::NeedsAll;
         if !self.is_alone && tries.may_run_beside_others() {
             end = self.run_beside_others(program, session, (row, access), (args, keys), reply)?;
         }
-        if matches!(end, End::Undeclared | End::Contended) {
+        if matches!(end, End::NeedsAll | End::Contended) {
             let is_queued = self.is_alone;
             reply.cut(reply_start);
             let call = (row, access, Reach::Everything);
@@ -230,7 +230,7 @@ impl<'s> Executor<'s> {
             reply.cut(start);
             end = self.start_program(program, session, call, (args, keys), reply)?;
         }
-        if matches!(end, End::Undeclared | End::Contended) {
+        if matches!(end, End::NeedsAll | End::Contended) {
             fared = Beside::Failed;
         }
         // Nobody is there while the gates are kept behind another that ran alone.
