@@ -3,7 +3,7 @@
 //! HSET and HGET, after which the hash is asked for its size; and writes to collections of 5,000, which are
 //! kept as they were until the script has ended. And how many scripts of forty commands fifty
 //! clients are answered in a second by two workers and by one, where their key is declared and where it is
-//! not, where all of them write to one that is not, and in a function.
+//! not, where all of them write to one that is not, in a function, and where four run in an EXEC.
 use super::Options;
 use super::anysize::median;
 use super::client::{Answer, append_request};
@@ -147,6 +147,15 @@ const WORKERS: &[Case] = &[
         before: None,
     },
     Case {
+        name: "workers-exec",
+        text: FORTY_SETS,
+        keys: "0",
+        args: &[KEY],
+        requests: 200,
+        depths: &[6],
+        before: None,
+    },
+    Case {
         name: "workers-function",
         text: "#!lua name=bench\nredis.register_function('f', function(keys) \
                for i = 1, 40 do redis.call('HSET', keys[1], i, i) end end)",
@@ -196,8 +205,9 @@ fn compare_workers(options: &Options, case: &Case, rounds: usize) -> Result<(), 
         [1, 2].map(|workers| Server::start(&spec.with(&format!("--worker-threads {workers}")), None));
     let [one, two] = servers;
     let servers = [one?, two?];
-    let request = load(&servers, case)?;
-    let key_at = request.windows(KEY.len()).position(|bytes| bytes == KEY).ok_or("bench: it names a key")?;
+    let call = load(&servers, case)?;
+    let key_at = call.windows(KEY.len()).position(|bytes| bytes == KEY).ok_or("bench: it names a key")?;
+    let mut requests = in_turn(case, &call).into_iter().cycle();
     let crowds: Result<Vec<Crowd>, String> =
         servers.iter().map(|server| Crowd::connect(server.port)).collect();
     let (mut crowds, mut random, depth) = (crowds?, Random::new(1), case.depths[0]);
@@ -205,9 +215,12 @@ fn compare_workers(options: &Options, case: &Case, rounds: usize) -> Result<(), 
     for round in 0..=rounds {
         for at in [round % 2, 1 - round % 2] {
             let mut write = |out: &mut Vec<u8>| {
-                out.extend_from_slice(&request);
-                let end = out.len() - request.len() + key_at + KEY.len();
-                draw_key(&mut out[..end], &mut random);
+                let request = requests.next().expect("they never end");
+                out.extend_from_slice(request);
+                if request == call {
+                    let end = out.len() - request.len() + key_at + KEY.len();
+                    draw_key(&mut out[..end], &mut random);
+                }
             };
             let began = Instant::now();
             let mut turn = Turn { requests: case.requests * depth, depth, write: &mut write };
@@ -225,6 +238,16 @@ fn compare_workers(options: &Options, case: &Case, rounds: usize) -> Result<(), 
         median(&mut ratios)
     );
     Ok(())
+}
+
+/// What a client sends, again and again: calls, or EXEC of four.
+fn in_turn<'c>(case: &Case, call: &'c [u8]) -> Vec<&'c [u8]> {
+    match case.name {
+        "workers-exec" => {
+            vec![b"*1\r\n$5\r\nMULTI\r\n", call, call, call, call, b"*1\r\n$4\r\nEXEC\r\n"]
+        }
+        _ => vec![call],
+    }
 }
 
 /// Has all servers know the script, or the library with the function `f`. Returns its call.

@@ -1,6 +1,7 @@
 //! Transfers between accounts whose keys lie on many shards, and snapshots of all accounts. A transfer reads
-//! under WATCH and writes by EXEC, or is a script, which declares all of its keys, some of them or none. It
-//! also increments a counter, whose answer is its place in the order of all. Then nothing has to be searched:
+//! under WATCH and writes by EXEC, whose queue may have scripts in it, or is a script, which declares all of
+//! its keys, some of them or none. It also increments a counter, whose answer is its place in the order of
+//! all. Then nothing has to be searched:
 //!
 //! * places are 1, 2, 3 ... without a gap: EXEC and scripts run once or not at all, and a script that was
 //!   taken back because it had reached for an undeclared key has left nothing;
@@ -149,9 +150,9 @@ impl Teller<'_> {
         );
         let written = (read.0 - amount, read.1 + amount);
         self.client.call(&["MULTI"])?;
-        self.client.call(&["SET", &from_key, &written.0.to_string()])?;
+        self.queue_write(&from_key, written.0)?;
         self.client.call(&["INCR", COUNTER])?;
-        self.client.call(&["SET", &to_key, &written.1.to_string()])?;
+        self.queue_write(&to_key, written.1)?;
         match self.client.call(&["EXEC"])? {
             Value::Null(_) => Ok(false),
             Value::Aggregate(_, parts) if parts.len() == 3 => {
@@ -162,6 +163,18 @@ impl Teller<'_> {
             }
             other => Err(io::Error::other(format!("EXEC answers {}", other.lines().join(" ")))),
         }
+    }
+
+    /// Queues a write, which may be one of a script that declares its key, or does not.
+    fn queue_write(&mut self, key: &str, value: i64) -> io::Result<()> {
+        const SCRIPT: &str = "return redis.call('SET', KEYS[1] or ARGV[1], ARGV[#ARGV])";
+        let value = value.to_string();
+        let way = self.random.below(4) as usize;
+        match way {
+            0 | 1 => self.client.call(&["EVAL", SCRIPT, ["0", "1"][way], key, &value])?,
+            _ => self.client.call(&["SET", key, &value])?,
+        };
+        Ok(())
     }
 
     /// A script that declares so many of its three keys. Its text differs by that, because a server may

@@ -8,5 +8,6 @@ mod lent;
 mod lent_writes;
 mod migrate;
 mod scripts;
+mod scripts_in_exec;
 mod taken_back;
 mod tracking;

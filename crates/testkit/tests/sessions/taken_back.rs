@@ -51,6 +51,19 @@ impl Pair {
         assert_eq!(one, other);
     }
 
+    /// A queue of scripts and other commands.
+    fn both_in_exec(&mut self, random: &mut Random) {
+        self.both(&["MULTI"]);
+        for _ in 0..=random.below(5) {
+            match random.below(2) {
+                0 => self.both(&script(random, 3)),
+                _ => self.both(&command(random).split(' ').collect::<Vec<&str>>()),
+            }
+        }
+        self.both(&script(random, 3));
+        self.both(&["EXEC"]);
+    }
+
     fn compare(&mut self, seed: u64) {
         let words = ["DEBUG", "DIGEST-VALUE"].into_iter().chain(KEYS).collect::<Vec<_>>();
         let [one, other] = self.clients.each_mut().map(|client| client.call(&words).unwrap());
@@ -102,6 +115,18 @@ fn command(random: &mut Random) -> String {
     }
 }
 
+/// A script of up to so many commands.
+fn script(random: &mut Random, max: u64) -> Vec<String> {
+    let mut words: Vec<String> = ["EVAL", SCRIPT, "12"].map(str::to_owned).into();
+    words.extend(KEYS.map(str::to_owned));
+    for _ in 0..=random.below(max - 1) {
+        let command = command(random);
+        words.push(command.split(' ').count().to_string());
+        words.extend(command.split(' ').map(str::to_owned));
+    }
+    words
+}
+
 #[test]
 fn restless_scripts_leave_no_trace_on_large_collections() {
     for seed in [1, 2] {
@@ -110,14 +135,10 @@ fn restless_scripts_leave_no_trace_on_large_collections() {
             if round % 80 == 0 {
                 pair.fill();
             }
-            let mut words: Vec<String> = ["EVAL", SCRIPT, "12"].map(str::to_owned).into();
-            words.extend(KEYS.map(str::to_owned));
-            for _ in 0..=random.below(7) {
-                let command = command(&mut random);
-                words.push(command.split(' ').count().to_string());
-                words.extend(command.split(' ').map(str::to_owned));
+            match random.below(2) {
+                0 => pair.both(&script(&mut random, 8)),
+                _ => pair.both_in_exec(&mut random),
             }
-            pair.both(&words);
             if round % 10 == 9 {
                 pair.compare(seed);
             }

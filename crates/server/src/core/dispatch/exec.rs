@@ -13,7 +13,7 @@
 //! reply stands behind it. A reply that outgrows what its client may be owed stops growing, and the requests
 //! go on: their effects do not depend on who reads.
 use super::elsewhere::long_of;
-use super::{Executor, QueueAttempt, Request};
+use super::{Executor, Request};
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::error;
 use crate::core::modes::Modes;
@@ -114,7 +114,7 @@ impl<'s> Executor<'s> {
             true => Err(error::transaction_broken()),
             false => self.run_as_one(session, &queue, reply),
         };
-        if self.queue_attempt == QueueAttempt::GivenUp {
+        if self.attempts.have_given_up_queue() {
             session.put_queue_back(queue);
             return Ok(());
         }
@@ -144,6 +144,7 @@ impl<'s> Executor<'s> {
         session.modes.set(Modes::EXECUTING);
         let mut plan = std::mem::take(&mut self.plan);
         let done = match self.plan(&mut plan, queue) {
+            _ if self.attempts.are_of_queue() => self.attempt_queue(session, queue, reply),
             Locks::Keys => {
                 plan.shared = self.run_on_shards(session, (queue, is_late), &plan, reply);
                 Ok(())
@@ -310,9 +311,6 @@ impl<'s> Executor<'s> {
             return answer_null(session, reply);
         }
         begin(session, queue, reply);
-        if self.queue_attempt != QueueAttempt::None {
-            return self.attempt_queue(session, queue, reply);
-        }
         self.recorder.open();
         for Queued { row, hash, args } in queue.iter() {
             let row = self.server.registry.row(row);
@@ -394,14 +392,14 @@ enum Locks {
 }
 
 /// The reply of EXEC when a key that the client watches has changed, and nothing runs.
-fn answer_null(session: &Session, reply: &mut Reply) {
+pub(super) fn answer_null(session: &Session, reply: &mut Reply) {
     if !is_mute(session) {
         reply.null_array();
     }
 }
 
 /// Begins the reply of EXEC: an array of as many replies as there are requests.
-fn begin(session: &Session, queue: &Queue, reply: &mut Reply) {
+pub(super) fn begin(session: &Session, queue: &Queue, reply: &mut Reply) {
     if !is_mute(session) {
         reply.array(queue.len());
     }

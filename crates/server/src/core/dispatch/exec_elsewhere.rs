@@ -6,11 +6,11 @@
 //! may not send a request of it any more, or if somebody is shown every request (MONITOR); also if its
 //! client leaves no trace (CLIENT NO-TOUCH), or tracks keys and reads one that the queue changes: what it is
 //! told of then depends on which comes first.
+use super::Executor;
 use super::elsewhere::{RESTLESS_ONE_IN, Reading, long_of};
 use super::exec::{Handler, Plan};
 use super::remember::chooses_reads;
 use super::writing::TRIES_MAX;
-use super::{Executor, QueueAttempt};
 use crate::core::lent::{Lent, Turn, Work};
 use crate::core::modes::Modes;
 use crate::core::permission;
@@ -41,7 +41,7 @@ impl<'s> Executor<'s> {
             || self.attempt.is_some()
             || self.runs_scripts;
         let is_shown = self.server.monitors.is_any() || !session.reply_mode.answers();
-        if stays || is_shown || self.queue_attempt != QueueAttempt::None {
+        if stays || is_shown {
             return None;
         }
         let steps = self.steps_of_queue(session.db, (queue, plan), view)?;
@@ -61,7 +61,7 @@ impl<'s> Executor<'s> {
 
     /// Whether the rules of the user let all requests run. They are looked at once, as those of a request are
     /// that runs elsewhere by itself.
-    fn permits_all(&self, session: &Session, queue: &Queue) -> bool {
+    pub(super) fn permits_all(&self, session: &Session, queue: &Queue) -> bool {
         queue.iter().all(|queued| {
             let row = self.server.registry.row(queued.row);
             let reads_further = match row.run {

@@ -51,7 +51,8 @@ impl Executor<'_> {
     /// alone, or of a script, does not.
     #[inline]
     pub(super) fn holds_no_shard(&self, session: &Session) -> bool {
-        !session.modes.has(Modes::EXECUTING) || self.is_alone && !session.modes.has(Modes::SCRIPT)
+        let is_held = session.modes.has(Modes::SCRIPT) || self.attempt.is_some();
+        !session.modes.has(Modes::EXECUTING) || self.is_alone && !is_held
     }
 
     /// A policy that notes when keys are used has to begin before the next command. This waits for shards, so

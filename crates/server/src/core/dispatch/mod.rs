@@ -70,7 +70,7 @@ use record::Says;
 use remember::Reader;
 use resp::{Args, Framing, Reply};
 pub(crate) use script::WroteAll;
-use script::attempt::{Attempt, QueueAttempt};
+use script::attempt::{Attempt, Attempts};
 use script::interpreter::Interpreter;
 pub(crate) use script::interpreter::sha_of_hex;
 use std::cell::Cell;
@@ -201,15 +201,13 @@ pub(crate) struct Executor<'s> {
     runs_scripts: bool,
     /// Scripts that take long are ended.
     bounds_scripts: bool,
-    queue_attempt: QueueAttempt,
     interpreter: Option<Box<Interpreter>>,
     functions: Option<Box<FunctionInterpreter>>,
     /// While a script runs: the wall clock in microseconds, once it was read.
     stopped_us: Option<Cell<Option<i64>>>,
     /// What the script that runs here has done so far, as long as it may be taken back.
     attempt: Option<Box<Attempt>>,
-    /// Room for the next.
-    attempt_room: Option<Box<Attempt>>,
+    attempts: Attempts<'s>,
 }
 
 impl<'s> Executor<'s> {
@@ -268,12 +266,11 @@ impl<'s> Executor<'s> {
             keeps_sessions: false,
             runs_scripts: false,
             bounds_scripts: false,
-            queue_attempt: QueueAttempt::None,
             interpreter: None,
             functions: None,
             stopped_us: None,
             attempt: None,
-            attempt_room: None,
+            attempts: Attempts::default(),
         }
     }
 
@@ -327,7 +324,7 @@ impl<'s> Executor<'s> {
         self.positions = Vec::new();
         self.plan = Plan::default();
         self.queue_room = queue::Room::default();
-        self.attempt_room = None;
+        self.attempts.forget_room();
     }
 
     /// Sets the time that commands see from here on, and takes up the configuration in force.

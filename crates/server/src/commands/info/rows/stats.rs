@@ -92,8 +92,8 @@ pub(in super::super) const STATS: &[Metric] = &[
     ),
     counter(
         "alone_scripts",
-        "Scripts that a worker ran while the others waited: they reach for more than keys, or two were often in \
-         each other's way.",
+        "Scripts, and EXECs with some, that a worker ran while the others waited: they reach for more than keys, \
+         or two were often in each other's way.",
         |r| r.server.stats.scripts_alone.load(Relaxed).into(),
     ),
     counter("evicted_clients", "Clients that were closed for `maxmemory-clients`.", |r| {

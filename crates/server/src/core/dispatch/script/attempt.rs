@@ -13,11 +13,13 @@
 //! Before a command writes, what is under its keys is kept: one more owner for a value, whatever its size.
 //! What happened to keys, what is published, and what the statistics count, is held back until the script has
 //! ended.
+use super::host::{End, Reach};
 use crate::core::call::ServerRun;
 use crate::core::dispatch::Executor;
 use crate::core::dispatch::exec::Left;
 use crate::core::mailbox::{Mailboxes, Message};
 use crate::core::registry::{Row, Run};
+use crate::core::tries::Tries;
 use crate::state::pubsub::Publication;
 use crate::state::system::thread_time;
 use base::hash::Hash;
@@ -119,15 +121,46 @@ pub(super) enum Fate {
     Rejected,
 }
 
-/// What becomes of the queue of scripts that EXEC runs.
+/// What a worker keeps of its attempts from one to the next.
+#[derive(Default)]
+pub(in crate::core::dispatch) struct Attempts<'s> {
+    /// The shards that the next is to begin with, as numbers.
+    pub(super) reached: Vec<usize>,
+    /// Room for the next.
+    room: Option<Box<Attempt>>,
+    pub(super) queue: QueueAttempt,
+    /// The shards that a queue holds, between two of its requests.
+    pub(super) held: Option<Held<'s>>,
+    /// How attempts of queues have gone.
+    pub(super) queues: Tries,
+}
+
+/// What becomes of the queue with scripts that EXEC runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::core::dispatch) enum QueueAttempt {
+pub(super) enum QueueAttempt {
     /// It is run for good, or there is none.
     #[default]
     None,
-    Runs,
-    /// It is to be run elsewhere. What it has done is taken back, or about to be.
-    GivenUp,
+    Runs(Reach),
+    /// What it has done is to be taken back.
+    Ended(End),
+}
+
+impl Attempts<'_> {
+    /// Whether EXEC is to attempt its queue.
+    pub(in crate::core::dispatch) fn are_of_queue(&self) -> bool {
+        self.queue != QueueAttempt::None
+    }
+
+    /// Gives back the room that is kept.
+    pub(in crate::core::dispatch) fn forget_room(&mut self) {
+        (self.room, self.reached) = (None, Vec::new());
+    }
+
+    /// Whether the queue is to be run on the thread of scripts.
+    pub(in crate::core::dispatch) fn have_given_up_queue(&self) -> bool {
+        self.queue == QueueAttempt::Ended(End::GivenUp)
+    }
 }
 
 /// What is done when the script has ended.
@@ -242,7 +275,7 @@ pub(super) fn is_undoable(row: &Row, args: &Args<'_>) -> bool {
 impl<'s> Executor<'s> {
     /// What is done from here on may be taken back. These shards are locked already.
     pub(super) fn begin_attempt(&mut self, held: &Held<'_>) {
-        let mut attempt = self.attempt_room.take().unwrap_or_default();
+        let mut attempt = self.attempts.room.take().unwrap_or_default();
         (attempt.began, attempt.used) = (Some(self.meter.read()), None);
         attempt.half_ticks = self.meter.ticks(HALF_NS);
         attempt.mark = self.recorder.mark();
@@ -304,7 +337,7 @@ impl<'s> Executor<'s> {
             attempt.counts.clear();
             attempt.errors.clear();
             attempt.calls.clear();
-            self.attempt_room = Some(attempt);
+            self.attempts.room = Some(attempt);
         }
     }
 

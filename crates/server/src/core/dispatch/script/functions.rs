@@ -2,8 +2,9 @@
 //! of functions there (`core/functions`); a function runs as a script does from there on. A library that
 //! keeps nothing from call to call is as good in any other interpreter, so its functions are attempted by
 //! workers like scripts.
+use super::Executor;
+use super::call::{Code, FIRST_KEY, ScriptCall, count_keys};
 use super::host::Reach;
-use super::{Code, Executor, FIRST_KEY, Program, count_keys};
 use crate::core::call::{Access, Change, Functions, ServerRun};
 use crate::core::error;
 use crate::core::functions::{FunctionInterpreter, Limit};
@@ -31,7 +32,7 @@ impl<'s> Executor<'s> {
                 Functions::Change(_) => None,
             };
             return attempted.unwrap_or_else(|| {
-                self.lend_for_scripts(session);
+                self.give_script_up(session);
                 Ok(())
             });
         }
@@ -64,7 +65,7 @@ impl<'s> Executor<'s> {
     fn attempt_function(
         &mut self,
         session: &mut Session,
-        call: (&'s Row, Access),
+        (row, access): (&'s Row, Access),
         (args, reply): (Args<'_>, &mut Reply),
     ) -> Option<Done> {
         let (server, keys) = (self.server, count_keys(&args).ok()?);
@@ -74,11 +75,10 @@ impl<'s> Executor<'s> {
         }
         let mut interpreter = self.take_functions();
         let done = interpreter.compile_again(server, &library).ok().and_then(|()| {
-            let (machine, (function, tries)) =
-                (&interpreter.machine, interpreter.registered(&library, index).ok()?);
-            let program = Program { machine, code: Code::Function(function), tries };
-            let is_worth_it = tries.is_worth_an_attempt();
-            is_worth_it.then(|| self.run_program(&program, session, call, (args, keys), reply))
+            let (function, tries) = interpreter.registered(&library, index).ok()?;
+            let (machine, code) = (&interpreter.machine, Code::Function(function));
+            let call = ScriptCall { machine, code, tries, row, access, args, keys };
+            tries.is_worth_an_attempt().then(|| self.run_script(&call, session, reply))
         });
         interpreter.tidy(&server.scripts.libraries);
         self.counters.functions_bytes.store(interpreter.machine.used_bytes() as u64, Relaxed);

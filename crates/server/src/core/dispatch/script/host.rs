@@ -19,7 +19,6 @@ use command::{Call, DataRun, Done, Flags, LONG_STEPS};
 use net::Tick;
 use resp::{Args, Framing, Reply};
 use script::{AclCheck, Host, LogLevel, Stop};
-use std::cell::RefCell;
 use store::{Held, Key, TooLong, View};
 
 /// By what rules a script starts.
@@ -34,28 +33,25 @@ pub(super) struct Start {
 }
 
 /// What a script may touch.
-#[derive(Clone, Copy)]
-pub(super) enum Reach<'r> {
-    /// Keys: those that it has declared, whose shards are locked when it begins with these others, and more
-    /// as far as nobody else has their shards locked. All stay locked as long as it runs. Where somebody has
-    /// one, the script leaves here the shards with which it is to begin anew.
-    Keys(&'r Reached),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core::dispatch) enum Reach {
+    /// Keys: those that it has declared, whose shards are locked when it begins, and more as far as nobody
+    /// else has their shards locked. All stay locked as long as it runs. Where somebody has one, the script
+    /// leaves behind with what shards it is to begin again ([`Attempts::reached`](attempt::Attempts)).
+    Keys { again: bool },
     /// Everything: it is alone.
     Everything,
 }
 
-/// Numbers of shards.
-pub(super) type Reached = RefCell<Vec<usize>>;
-
-impl Reach<'_> {
-    fn is_of_keys(self) -> bool {
-        matches!(self, Reach::Keys(_))
+impl Reach {
+    pub(super) fn is_of_keys(self) -> bool {
+        matches!(self, Reach::Keys { .. })
     }
 }
 
 /// How a script has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(in crate::core::dispatch) enum End {
     Done,
     /// What it returned holds an error.
     Failed,
@@ -81,7 +77,7 @@ pub(super) struct ScriptHost<'h, 's> {
     /// The request that has called it.
     args: &'h Args<'h>,
     start: Start,
-    reach: Reach<'h>,
+    reach: Reach,
     /// The shards that are locked for it: more of them as they are needed.
     held: Held<'s>,
     left: Left,
@@ -102,7 +98,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
         session: &'h mut Session,
         args: &'h Args<'h>,
         start: Start,
-        (reach, held): (Reach<'h>, Held<'s>),
+        (reach, held): (Reach, Held<'s>),
     ) -> ScriptHost<'h, 's> {
         const NS_A_MS: u64 = 1_000_000;
         let threshold_ms = executor.config.busy_reply_threshold_ms;
@@ -193,7 +189,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
 
     /// Runs a command that may run, and counts it.
     #[inline(always)]
-    fn run(&mut self, row: &'s Row, args: Args<'_>, reply: &mut Reply) -> Result<(), Stop> {
+    pub(super) fn run(&mut self, row: &'s Row, args: Args<'_>, reply: &mut Reply) -> Result<(), Stop> {
         let start = reply.out.len();
         let mut fate = Fate::Ran;
         let done = self.call(row, args, reply)?;
@@ -208,8 +204,9 @@ impl<'h, 's> ScriptHost<'h, 's> {
         let reply_bytes = reply.out.len() - start;
         executor.note_call(row, ticks, fate);
         if ticks >= executor.ticks_max || reply_bytes >= executor.bounds.reply_bytes {
-            if executor.attempt.is_some() && reply_bytes >= executor.bounds.reply_bytes {
-                // Nor can what the log of large replies is told.
+            let is_logged = reply_bytes >= executor.bounds.reply_bytes || ticks >= executor.bounds.ticks;
+            if is_logged && executor.attempt.is_some() {
+                // Nor can what the logs of commands are told.
                 return Err(self.give_up(End::GivenUp));
             }
             executor.look(self.session, row, true, (ticks, args, reply_bytes));
@@ -298,13 +295,13 @@ impl<'h, 's> ScriptHost<'h, 's> {
     fn hold(&mut self, hashes: impl ExactSizeIterator<Item = Hash> + Clone) -> Result<(), Stop> {
         if self.held.count() + hashes.len() > HELD_MAX {
             match self.reach {
-                Reach::Keys(_) => return Err(self.give_up(End::NeedsAll)),
+                Reach::Keys { .. } => return Err(self.give_up(End::NeedsAll)),
                 Reach::Everything => self.held.release(),
             }
         }
         let known = self.held.count();
         let missing = match self.reach {
-            Reach::Keys(_) => hashes.clone().find(|hash| !self.held.try_add(*hash)),
+            Reach::Keys { .. } => hashes.clone().find(|hash| !self.held.try_add(*hash)),
             Reach::Everything => {
                 hashes.clone().for_each(|hash| self.held.add(hash));
                 None
@@ -324,10 +321,10 @@ impl<'h, 's> ScriptHost<'h, 's> {
     #[cold]
     fn give_up_contended(&mut self, hashes: impl Iterator<Item = Hash>) -> Stop {
         let keyspace = &self.executor.server.keyspace;
-        if let Reach::Keys(reached) = self.reach {
-            let held = self.held.counts().map(|(shard, _)| shard);
-            reached.replace(held.chain(hashes.map(|hash| keyspace.shard_number(hash))).collect());
-        }
+        let held = self.held.counts().map(|(shard, _)| shard);
+        let reached = &mut self.executor.attempts.reached;
+        reached.clear();
+        reached.extend(held.chain(hashes.map(|hash| keyspace.shard_number(hash))));
         self.give_up(End::Contended)
     }
 
@@ -372,7 +369,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
     }
 
     /// The restless mode of tests gives scripts up at any of their commands, in each of the ways.
-    fn draw_end(&mut self) -> Option<Stop> {
+    pub(super) fn draw_end(&mut self) -> Option<Stop> {
         match self.executor.server.restless.draw(RESTLESS_ONE_IN)? {
             0 => Some(self.give_up(End::GivenUp)),
             1 if self.reach.is_of_keys() => Some(self.give_up(End::NeedsAll)),
@@ -538,7 +535,7 @@ type OnKeys = fn(&mut Call<'_, '_>) -> Done;
 
 /// A script reaches for no more shards than this at once. One that is alone lets go of them before, one that
 /// is not gives up.
-const HELD_MAX: usize = 32;
+pub(super) const HELD_MAX: usize = 32;
 /// When a script is ended that nobody could end, where no setting says so.
 const BOUND_MS: u64 = 5_000;
 /// In the restless mode an attempt is given up at up to three in so many commands.

@@ -14,8 +14,9 @@
 //!           |  takes long, or cannot be undone: undone
 //!           v
 //!           Errand ---> thread of scripts: all gates; each of its commands locks what it needs
-//! worker: EXEC of a queue with an EVAL --- Errand ---> the same
 //! ```
+//!
+//! EXEC of a queue with scripts goes the same ways (`queue`).
 //!
 //! A script that runs for longer than `busy-reply-threshold` leaves the gates ajar (`state/gate.rs`): from
 //! then on workers answer their clients with BUSY, and SCRIPT KILL and SHUTDOWN NOSAVE reach them.
@@ -23,6 +24,7 @@
 //! What it has changed is one transaction in the journal. Those who wait for keys are served when it has
 //! ended.
 pub(super) mod attempt;
+mod call;
 mod functions;
 mod host;
 pub(super) mod interpreter;
@@ -42,11 +44,12 @@ use crate::core::waiters::Ready;
 use crate::state::persistence::{NOTHING, UNSAVED, UNWRITTEN};
 use crate::state::scripts::{Kind, Origin};
 use attempt::QueueAttempt;
+use call::{Code, FIRST_KEY, ScriptCall, count_keys};
 use command::{Done, Error, Flags};
-use host::{End, Reach, Reached, ScriptHost, Start};
+use host::{End, Reach, ScriptHost, Start};
 use interpreter::Interpreter;
 use resp::{Args, Framing, Reply};
-use script::{Compiled, Flags as ScriptFlags, Machine, Outcome, Registered};
+use script::{Flags as ScriptFlags, Outcome};
 use std::cell::Cell;
 use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -167,110 +170,108 @@ impl<'s> Executor<'s> {
             self.give_script_up(session);
             return Ok(());
         }
-        let (machine, code) = (&interpreter.machine, Code::Script(&known.compiled));
-        let program = Program { machine, code, tries: &known.tries };
-        self.run_program(&program, session, (row, access), (args, keys), reply)
+        let (machine, code, tries) = (&interpreter.machine, Code::Script(&known.compiled), &known.tries);
+        let call = ScriptCall { machine, code, tries, row, access, args, keys };
+        self.run_script(&call, session, reply)
     }
 
-    fn run_program(
-        &mut self,
-        program: &Program<'_>,
-        session: &mut Session,
-        (row, access): (&'s Row, Access),
-        (args, keys): (Args<'_>, usize),
-        reply: &mut Reply,
-    ) -> Done {
-        let tries = program.tries;
+    fn run_script(&mut self, call: &ScriptCall<'_, 's>, session: &mut Session, reply: &mut Reply) -> Done {
         if self.runs_scripts {
-            let call = (row, access, Reach::Everything);
-            return self
-                .alone(|this| this.start_program(program, session, call, (args, keys), reply))?
-                .map(drop);
+            return self.alone(|this| this.start_script(call, Reach::Everything, session, reply))?.map(drop);
         }
-        let reply_start = reply.out.len();
-        let mut end = End::NeedsAll;
-        if !self.is_alone && tries.may_run_beside_others() {
-            end = self.run_beside_others(program, session, (row, access), (args, keys), reply)?;
+        if let QueueAttempt::Runs(reach) = self.attempts.queue {
+            return self.run_script_of_queue(call, reach, session, reply);
         }
-        if matches!(end, End::NeedsAll | End::Contended) {
-            let is_queued = self.is_alone;
-            reply.cut(reply_start);
-            let call = (row, access, Reach::Everything);
-            end = self
-                .alone_for_script(|this| this.start_program(program, session, call, (args, keys), reply))??;
-            if !is_queued {
-                self.server.stats.scripts_alone.fetch_add(1, Relaxed);
-            }
-        }
-        tries.note_attempt(!end.is_undone());
+        let may_be_beside = call.tries.may_run_beside_others();
+        self.attempts.reached.clear();
+        let attempt =
+            |this: &mut Self, reach, reply: &mut Reply| this.start_script(call, reach, session, reply);
+        let end = self.beside_others_or_alone(may_be_beside, reply, attempt)?;
+        call.tries.note_attempt(!end.is_undone());
         if end.is_undone() {
-            reply.cut(reply_start);
             self.give_script_up(session);
         }
         Ok(())
     }
 
-    /// Attempts a script beside what other workers do: once more, and with all shards that it has reached for
-    /// from the beginning, where somebody else had one of them.
-    fn run_beside_others(
+    /// Attempts a script, or a queue with some, beside what other workers do: once more, and with all shards
+    /// that it has reached for from the beginning, where somebody else had one of them. Where that does not
+    /// do, alone.
+    fn beside_others_or_alone(
         &mut self,
-        program: &Program<'_>,
-        session: &mut Session,
-        (row, access): (&'s Row, Access),
-        (args, keys): (Args<'_>, usize),
+        may_be_beside: bool,
         reply: &mut Reply,
+        mut attempt: impl FnMut(&mut Self, Reach, &mut Reply) -> Result<End, Error>,
     ) -> Result<End, Error> {
-        let reached = Reached::default();
-        let (call, start) = ((row, access, Reach::Keys(&reached)), reply.out.len());
-        let mut end = self.start_program(program, session, call, (args, keys), reply)?;
-        let mut fared = Beside::Ran;
-        if end == End::Contended {
-            cold_path();
-            fared = Beside::Contended(reached.borrow().last().copied());
-            reply.cut(start);
-            end = self.start_program(program, session, call, (args, keys), reply)?;
+        let start = reply.out.len();
+        let mut end = End::NeedsAll;
+        if may_be_beside {
+            end = attempt(self, Reach::Keys { again: false }, reply)?;
+            if end == End::Contended {
+                cold_path();
+                reply.cut(start);
+                end = attempt(self, Reach::Keys { again: true }, reply)?;
+            }
         }
         if matches!(end, End::NeedsAll | End::Contended) {
-            fared = Beside::Failed;
+            reply.cut(start);
+            end = self.alone_for_script(|this| attempt(this, Reach::Everything, reply))??;
+            self.server.stats.scripts_alone.fetch_add(1, Relaxed);
         }
-        // Nobody is there while the gates are kept behind another that ran alone.
-        if self.kept_gates.is_none() || fared != Beside::Ran {
-            program.tries.note_run_beside_others(fared);
+        if end.is_undone() {
+            reply.cut(start);
         }
         Ok(end)
     }
 
     /// Runs a script with this reach, if it may run. A worker may have to take it back.
-    fn start_program(
+    fn start_script(
         &mut self,
-        program: &Program<'_>,
+        call: &ScriptCall<'_, 's>,
+        reach: Reach,
         session: &mut Session,
-        (row, access, reach): (&'s Row, Access, Reach<'_>),
-        (args, keys): (Args<'_>, usize),
         reply: &mut Reply,
     ) -> Result<End, Error> {
-        let start = self.may_start(program.code.flags(), access, program.code.name())?;
-        self.show(session, row, &args);
-        let words = args.iter_from(FIRST_KEY);
-        let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
-        let keyspace = &self.server.keyspace;
-        let (declared, reached) = match reach {
-            Reach::Keys(reached) => (keys.len(), reached.take()),
-            Reach::Everything => (0, Vec::new()),
-        };
-        let declared = args.iter_from(FIRST_KEY).take(declared);
-        let declared = declared.map(|name| keyspace.shard_number(keyspace.hash(name)));
-        let held = keyspace.hold_shards(declared.chain(reached));
-        if let Some(attempt) = &mut self.attempt {
-            attempt.note_counts(&held, 0);
-        } else if !self.runs_scripts {
+        let (args, keys) = (call.args, call.keys);
+        let start = self.may_start(call.code.flags(), call.access, call.code.name())?;
+        self.show(session, call.row, &args);
+        let held = self.attempts.held.take().unwrap_or_else(|| self.hold_for(call, reach));
+        if self.attempt.is_none() && !self.runs_scripts {
             self.begin_attempt(&held);
         }
-        let call = (row, &args, start, reach);
-        Ok(self.as_script(session, call, held, reply, |host, reply| match program.code {
-            Code::Script(script) => program.machine.run(script, keys, argv, host, reply),
-            Code::Function(function) => program.machine.run_function(function, keys, argv, host, reply),
-        }))
+        let words = args.iter_from(FIRST_KEY);
+        let (keys, argv) = (words.take(keys), args.iter_from(FIRST_KEY + keys));
+        let rules = (call.row, &args, start, reach);
+        let end = self.as_script(session, rules, held, reply, |host, reply| match call.code {
+            Code::Script(script) => call.machine.run(script, keys, argv, host, reply),
+            Code::Function(function) => call.machine.run_function(function, keys, argv, host, reply),
+        });
+        self.note_how_it_fared(call.tries, reach, end);
+        Ok(end)
+    }
+
+    /// Locks what a script begins with.
+    fn hold_for(&mut self, call: &ScriptCall<'_, 's>, reach: Reach) -> Held<'s> {
+        let keyspace = &self.server.keyspace;
+        let declared = if reach.is_of_keys() { call.keys } else { 0 };
+        let declared = call.args.iter_from(FIRST_KEY).take(declared);
+        let declared = declared.map(|name| keyspace.shard_number(keyspace.hash(name)));
+        keyspace.hold_shards(declared.chain(self.attempts.reached.drain(..)))
+    }
+
+    fn note_how_it_fared(&self, tries: &Tries, reach: Reach, end: End) {
+        let Reach::Keys { again } = reach else { return };
+        let fared = match end {
+            End::NeedsAll => Beside::Failed,
+            End::Contended if again => Beside::Failed,
+            End::Contended => Beside::Contended(self.attempts.reached.last().copied()),
+            // What it was in the way of is noted already.
+            _ if again => return,
+            // Nobody is there while the gates are kept behind another that ran alone.
+            _ if self.kept_gates.is_some() => return,
+            _ => Beside::Ran,
+        };
+        tries.note_run_beside_others(fared);
     }
 
     /// Whether a script with these flags may run now.
@@ -289,8 +290,8 @@ impl<'s> Executor<'s> {
         if has_flags && may_write && refusing != NOTHING {
             self.look_at_disk_for_scripts(refusing)?;
         }
-        // Between its commands nothing is evicted: what it has seen stays.
-        let is_full = self.memory_limit.is_set() && self.room_for_bytes(0, None) == Room::None;
+        // Between its commands nothing is evicted: what it has seen stays. For a queue it was looked before.
+        let is_full = !self.attempts.are_of_queue() && self.is_full_for_scripts();
         if is_full && has_flags && may_write && !flags.has(ScriptFlags::ALLOW_OOM) {
             return Err(error::out_of_memory());
         }
@@ -300,6 +301,11 @@ impl<'s> Executor<'s> {
             is_readonly: access == Access::ReadOnly || !may_write,
             is_full: is_full && !flags.has(ScriptFlags::ALLOW_OOM),
         })
+    }
+
+    /// Whether there is no memory, though what can be evicted was.
+    fn is_full_for_scripts(&mut self) -> bool {
+        self.memory_limit.is_set() && self.room_for_bytes(0, None) == Room::None
     }
 
     /// Why a script may not write, because of the disk.
@@ -324,7 +330,7 @@ impl<'s> Executor<'s> {
     fn as_script(
         &mut self,
         session: &mut Session,
-        (row, args, start, reach): (&'s Row, &Args<'_>, Start, Reach<'_>),
+        (row, args, start, reach): (&'s Row, &Args<'_>, Start, Reach),
         held: Held<'s>,
         reply: &mut Reply,
         run: impl FnOnce(&mut ScriptHost<'_, 's>, &mut Reply) -> Outcome,
@@ -344,8 +350,9 @@ impl<'s> Executor<'s> {
         let mut host = ScriptHost::new(self, session, args, start, (reach, held));
         let outcome = run(&mut host, reply);
         let (end, mut held, mut left) = host.end();
+        let is_of_queue = self.attempts.are_of_queue();
         // The attempt of a queue goes on.
-        if self.queue_attempt == QueueAttempt::None {
+        if !is_of_queue {
             match end.is_undone() {
                 true => self.undo_attempt(&mut held, &mut left),
                 false => self.commit_attempt(&mut left),
@@ -366,11 +373,14 @@ impl<'s> Executor<'s> {
         }
         session.db = db;
         (self.mark, self.serves_later) = (mark, serves_later);
-        self.let_go_of_script(held, left);
+        match is_of_queue {
+            true => self.attempts.held = Some(held),
+            false => self.let_go_of_script(held, left),
+        }
         if end.is_undone() {
             return end;
         }
-        if self.queue_attempt != QueueAttempt::None && (end == End::Failed || outcome != Outcome::Done) {
+        if is_of_queue && (end == End::Failed || outcome != Outcome::Done) {
             // It is counted where it is run for good.
             return End::GivenUp;
         }
@@ -402,36 +412,6 @@ impl<'s> Executor<'s> {
     }
 }
 
-/// What is run, and how that has gone before.
-struct Program<'p> {
-    machine: &'p Machine,
-    code: Code<'p>,
-    tries: &'p Tries,
-}
-
-#[derive(Clone, Copy)]
-enum Code<'p> {
-    Script(&'p Compiled),
-    Function(&'p Registered),
-}
-
-impl Code<'_> {
-    fn flags(self) -> ScriptFlags {
-        match self {
-            Code::Script(script) => script.flags(),
-            Code::Function(function) => function.flags(),
-        }
-    }
-
-    /// What it is, and its name if it has one.
-    fn name(self) -> (Kind, Vec<u8>) {
-        match self {
-            Code::Script(_) => (Kind::Script, Vec::new()),
-            Code::Function(function) => (Kind::Function, function.name().into()),
-        }
-    }
-}
-
 /// EXEC has left out itself what its client does not want.
 pub(crate) struct WroteAll(pub(crate) bool);
 
@@ -439,15 +419,3 @@ pub(crate) struct WroteAll(pub(crate) bool);
 const ATTEMPTED_BYTES_MAX: usize = 64 << 10;
 /// A SHA-1 as text.
 const SHA_DIGITS: usize = 40;
-/// Where the keys of EVAL begin, behind their number.
-const FIRST_KEY: usize = 3;
-
-/// How many keys EVAL names.
-fn count_keys(args: &Args<'_>) -> Result<usize, Error> {
-    let count = base::text::parse_i64(args.at(2)).ok_or_else(Error::not_an_integer)?;
-    let count = usize::try_from(count).map_err(|_| error::negative_keys())?;
-    if count > args.len() - FIRST_KEY {
-        return Err(error::too_many_keys());
-    }
-    Ok(count)
-}

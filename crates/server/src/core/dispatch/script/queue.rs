@@ -1,18 +1,22 @@
-//! EXEC of a queue of scripts: what job queues send to add several jobs.
+//! EXEC of a queue with scripts: what job queues send to add several jobs, and flows of them.
 //!
-//! A worker attempts all of them as one, without being disturbed. If one takes too long, fails, or does what
-//! cannot be taken back, everything since the first is taken back, and the thread of scripts runs the whole
-//! queue: see `attempt.rs`.
-use super::attempt::{Fate, QueueAttempt};
-use crate::core::call::{Scripting, ServerRun};
+//! A worker attempts all of it as one script, of which each request is a part (`attempt.rs`): beside what
+//! other workers do, with the shards of all keys that its requests name; if another has one that a script
+//! reaches for, once more with that one too; then alone. If it takes too long, if a script fails, or if
+//! something cannot be taken back, the thread of scripts runs it.
+use super::attempt::{Fate, QueueAttempt, is_undoable};
+use super::call::ScriptCall;
+use super::host::{End, HELD_MAX, Reach, ScriptHost, Start};
+use crate::core::call::{Functions, Scripting, ServerRun};
 use crate::core::dispatch::Executor;
-use crate::core::dispatch::exec::Left;
+use crate::core::dispatch::exec::{Handler, Left, answer_null, begin};
 use crate::core::modes::Modes;
 use crate::core::queue::{Queue, Queued};
-use crate::core::registry::Run;
-use crate::core::session::{ReplyMode, Session};
-use command::Done;
-use resp::Reply;
+use crate::core::registry::{Row, Run};
+use crate::core::session::{ReplyMode, Session, WatchedKey};
+use crate::state::scripts::Kind;
+use command::{Done, Flags};
+use resp::{Args, Reply};
 
 /// A longer queue is not attempted: all of it would have to be over in the time of one script.
 const ATTEMPTED_MAX: usize = 32;
@@ -20,76 +24,194 @@ const ATTEMPTED_MAX: usize = 32;
 impl<'s> Executor<'s> {
     /// EXEC, on a worker, of a queue with scripts.
     pub(super) fn attempt_exec(&mut self, session: &mut Session, reply: &mut Reply) -> Done {
-        let start = reply.out.len();
-        self.queue_attempt = QueueAttempt::Runs;
+        self.attempts.queue = QueueAttempt::Runs(Reach::Everything);
         let done = self.exec(session, reply);
-        if std::mem::take(&mut self.queue_attempt) == QueueAttempt::GivenUp {
-            reply.cut(start);
+        let is_given_up = self.attempts.have_given_up_queue();
+        self.attempts.queue = QueueAttempt::None;
+        self.attempts.queues.note_attempt(!is_given_up);
+        if is_given_up {
             self.lend_for_scripts(session);
         }
         done
     }
 
     /// Whether a worker tries to run what the session has queued.
-    pub(super) fn may_attempt_queue(&self, session: &Session) -> bool {
-        // What is evicted between two scripts, and what the log of refusals is told, cannot be taken back.
-        let may_leave_traces = self.memory_limit.is_set() || session.modes.has(Modes::RESTRICTED);
+    pub(super) fn may_attempt_queue(&mut self, session: &Session) -> bool {
         let is_plain = session.reply_mode == ReplyMode::On && !self.server.monitors.is_any();
         let is_attempted = |Queued { row, args, .. }: Queued<'_>| {
-            let run = self.server.registry.row(row).run;
-            let is_script = matches!(run, Run::Server(ServerRun::Script(what)) if what != Scripting::Load);
-            is_script && self.may_attempt(&args)
+            let row = self.server.registry.row(row);
+            match row.run {
+                Run::Server(ServerRun::Script(what)) => what != Scripting::Load && self.may_attempt(&args),
+                Run::Server(ServerRun::Function(what)) => {
+                    matches!(what, Functions::Call(_)) && self.may_attempt(&args)
+                }
+                _ => is_attempted_among_scripts(row, &args),
+            }
         };
+        let Some(queue) = session.queue.as_deref() else { return false };
         is_plain
-            && !may_leave_traces
-            && session
-                .queue
-                .as_deref()
-                .is_some_and(|queue| queue.len() <= ATTEMPTED_MAX && queue.iter().all(is_attempted))
+            && queue.len() <= ATTEMPTED_MAX
+            && queue.iter().all(is_attempted)
+            && !self.is_full_for_scripts()
+            && self.attempts.queues.is_worth_an_attempt()
     }
 
-    /// Runs the scripts of a queue, or takes back what they have done. All gates are taken.
+    /// Runs a queue with scripts, or takes back what it has done.
     pub(in crate::core::dispatch) fn attempt_queue(
         &mut self,
         session: &mut Session,
         queue: &Queue,
         reply: &mut Reply,
-    ) {
-        let mut held = self.server.keyspace.hold_shards(std::iter::empty());
+    ) -> Done {
+        self.reach_for_keys_of(queue);
+        let may_be_beside = self.attempts.reached.len() <= HELD_MAX;
+        let end = self.beside_others_or_alone(may_be_beside, reply, |this, reach, reply| {
+            Ok(this.try_queue(session, queue, reach, reply))
+        })?;
+        if end.is_undone() {
+            self.attempts.queue = QueueAttempt::Ended(End::GivenUp);
+        }
+        Ok(())
+    }
+
+    /// The queue is to begin with the shards of all keys that its requests name.
+    fn reach_for_keys_of(&mut self, queue: &Queue) {
+        let keyspace = &self.server.keyspace;
+        let reached = &mut self.attempts.reached;
+        reached.clear();
+        for Queued { row, args, .. } in queue.iter() {
+            self.server.registry.row(row).extract_keys(&args, &mut self.positions);
+            let hashes = self.positions.iter().map(|at| keyspace.hash(args.at(*at as usize)));
+            reached.extend(hashes.map(|hash| keyspace.shard_number(hash)));
+        }
+        reached.sort_unstable();
+        reached.dedup();
+    }
+
+    /// Runs a queue with this reach, as one step.
+    fn try_queue(&mut self, session: &mut Session, queue: &Queue, reach: Reach, reply: &mut Reply) -> End {
+        // What the log of refusals is told cannot be taken back.
+        if session.modes.has(Modes::RESTRICTED) && !self.permits_all(session, queue) {
+            return End::GivenUp;
+        }
+        let (server, now) = (self.server, self.now.wall);
+        let watched = session.watching.iter().flat_map(|all| &all.0);
+        let watched = watched.map(|key| server.keyspace.shard_number(key.hash));
+        let mut held = server.keyspace.hold_shards(self.attempts.reached.drain(..).chain(watched));
+        let view = held.view(now, &self.config.store);
+        let is_overdue = |key: &WatchedKey| view.has_overdue(key.db, &key.key, key.hash);
+        if session.has_stale_watch(server, is_overdue) {
+            answer_null(session, reply);
+            return End::Done;
+        }
+        drop(view);
+        begin(session, queue, reply);
+        self.attempts.queue = QueueAttempt::Runs(reach);
+        let serves_later = std::mem::replace(&mut self.serves_later, true);
         self.recorder.open();
         self.begin_attempt(&held);
+        self.attempts.held = Some(held);
+        let end = self.run_requests(session, queue, reach, reply);
+        let mut held = self.take_held();
+        let mut left = Left::default();
+        match end.is_undone() {
+            true => self.undo_attempt(&mut held, &mut left),
+            false => self.commit_attempt(&mut left),
+        }
+        self.recorder.close(&server.journal);
+        self.serves_later = serves_later;
+        self.let_go_of_script(held, left);
+        end
+    }
+
+    fn run_requests(&mut self, session: &mut Session, queue: &Queue, reach: Reach, reply: &mut Reply) -> End {
         for Queued { row, args, .. } in queue.iter() {
-            let row = self.server.registry.row(row);
-            let Run::Server(ServerRun::Script(what)) = row.run else { continue };
-            let start = reply.out.len();
-            let permitted = self.still_permits(session, row, &args);
-            let done = permitted.and_then(|()| self.run_scripting(session, (row, what), args, reply));
+            let (row, start) = (self.server.registry.row(row), reply.out.len());
+            let done = match row.run {
+                Run::Server(ServerRun::Script(what)) => self.run_scripting(session, (row, what), args, reply),
+                Run::Server(ServerRun::Function(what)) => {
+                    self.run_functions(session, (row, what), args, reply)
+                }
+                _ => {
+                    let end = self.run_among_scripts(session, (row, args), reach, reply);
+                    if end.is_undone() {
+                        return end;
+                    }
+                    continue;
+                }
+            };
+            if let QueueAttempt::Ended(end) = self.attempts.queue {
+                return end;
+            }
             reply.finish();
             let ticks = self.lap();
             let is_large = reply.out.len() - start >= self.bounds.reply_bytes || reply.is_full();
             // What a log wants to know of is run where it can be told at once.
             if done.is_err() || is_large || ticks >= self.bounds.ticks {
-                self.queue_attempt = QueueAttempt::GivenUp;
-            }
-            if self.queue_attempt == QueueAttempt::GivenUp {
-                break;
+                return End::GivenUp;
             }
             self.note_call(row, ticks, Fate::Ran);
         }
-        let mut left = Left::default();
-        match self.queue_attempt {
-            QueueAttempt::GivenUp => self.undo_attempt(&mut held, &mut left),
-            _ => self.commit_attempt(&mut left),
+        End::Done
+    }
+
+    /// A request that is no script runs as a command of one does, which is counted in the same way too.
+    fn run_among_scripts(
+        &mut self,
+        session: &mut Session,
+        (row, args): (&'s Row, Args<'_>),
+        reach: Reach,
+        reply: &mut Reply,
+    ) -> End {
+        let start = Start { kind: Kind::Script, name: Vec::new(), is_readonly: false, is_full: false };
+        let held = self.take_held();
+        let mut host = ScriptHost::new(self, session, &args, start, (reach, held));
+        // It stops only where it gives up, which is how it ends.
+        let _ = match host.draw_end() {
+            Some(stop) => Err(stop),
+            None => host.run(row, args, reply),
+        };
+        let (end, held, _) = host.end();
+        self.attempts.held = Some(held);
+        if reply.is_full() { End::GivenUp } else { end }
+    }
+
+    /// Runs a script that is a part of a queue.
+    pub(super) fn run_script_of_queue(
+        &mut self,
+        call: &ScriptCall<'_, 's>,
+        reach: Reach,
+        session: &mut Session,
+        reply: &mut Reply,
+    ) -> Done {
+        let end = match reach.is_of_keys() && !call.tries.may_run_beside_others() {
+            true => End::NeedsAll,
+            false => self.start_script(call, reach, session, reply)?,
+        };
+        if end.is_undone() {
+            self.attempts.queue = QueueAttempt::Ended(end);
         }
-        self.recorder.close(&self.server.journal);
-        self.let_go_of_script(held, left);
+        Ok(())
     }
 
     /// A script cannot be run here: it, or the queue that it is of, is to run on the thread of scripts.
     pub(super) fn give_script_up(&mut self, session: &mut Session) {
-        match self.queue_attempt {
+        match self.attempts.queue {
             QueueAttempt::None => self.lend_for_scripts(session),
-            _ => self.queue_attempt = QueueAttempt::GivenUp,
+            _ => self.attempts.queue = QueueAttempt::Ended(End::GivenUp),
         }
     }
+
+    /// What the queue that is attempted has locked.
+    fn take_held(&mut self) -> store::Held<'s> {
+        self.attempts.held.take().unwrap_or_else(|| self.server.keyspace.hold_shards(std::iter::empty()))
+    }
+}
+
+/// Whether a request that is no script may stand in a queue that is attempted: it is about keys, or sends a
+/// message.
+fn is_attempted_among_scripts(row: &Row, args: &Args<'_>) -> bool {
+    let is_of_keys = matches!(Handler::of(row, args), Some(Handler::Data(_)));
+    let publishes = row.flags.has(Flags::PUBSUB) && row.flags.has(Flags::MAY_REPLICATE);
+    (is_of_keys || publishes) && is_undoable(row, args)
 }
