@@ -18,6 +18,11 @@ impl Flags {
     /// A script that declares nothing because it has no first line of that kind.
     pub const UNDECLARED: Flags = Flags(COMPATIBLE);
 
+    /// Those of a script with this text; None where its first line is wrong.
+    pub fn of_script(body: &[u8]) -> Option<Flags> {
+        split_script(body).ok().map(|(flags, _)| flags)
+    }
+
     pub fn has(self, flag: Flags) -> bool {
         self.0 & flag.0 == flag.0
     }

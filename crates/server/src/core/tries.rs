@@ -17,14 +17,21 @@ const STEPS_MAX: u32 = 6;
 /// See the file's opener.
 #[derive(Default)]
 pub(crate) struct Tries {
-    /// How often in a row a worker has given it up, and how many of its next calls are not attempted.
-    failures: Cell<u32>,
-    skips: Cell<u32>,
+    pub(in crate::core) by_itself: Failures,
+    pub(in crate::core) in_queues: Failures,
     /// How it has fared beside others, and how many of its next calls run alone.
     troubles: Cell<u32>,
     alone: Cell<u32>,
     /// The shard that it wanted when it was in the way of others last.
     wanted: Cell<Option<usize>>,
+}
+
+/// How attempts have failed.
+#[derive(Default)]
+pub(crate) struct Failures {
+    /// How often in a row a worker has given it up, and how many of its next calls are not attempted.
+    in_a_row: Cell<u32>,
+    skips: Cell<u32>,
 }
 
 /// How a script has run beside what other workers do.
@@ -37,7 +44,7 @@ pub(crate) enum Beside {
     Failed,
 }
 
-impl Tries {
+impl Failures {
     /// Whether a worker should try to run it. One that was given up is not tried for a while, the longer the
     /// more often that has happened.
     pub(in crate::core) fn is_worth_an_attempt(&self) -> bool {
@@ -46,11 +53,13 @@ impl Tries {
 
     /// A worker has tried to run it.
     pub(in crate::core) fn note_attempt(&self, has_worked: bool) {
-        let failures = if has_worked { 0 } else { (self.failures.get() + 1).min(FAILURES_MAX) };
-        self.failures.set(failures);
+        let failures = if has_worked { 0 } else { (self.in_a_row.get() + 1).min(FAILURES_MAX) };
+        self.in_a_row.set(failures);
         self.skips.set(if has_worked { 0 } else { 1 << failures });
     }
+}
 
+impl Tries {
     /// Whether it should be tried beside others. After troubles it is not for a while, the longer the more
     /// there were.
     pub(in crate::core) fn may_run_beside_others(&self) -> bool {

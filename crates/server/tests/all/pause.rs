@@ -36,6 +36,27 @@ fn writes_wait_until_the_pause_ends_and_reads_do_not() {
     }
 }
 
+/// A script whose first line says that it does not write is held back as little as a read.
+#[test]
+fn scripts_that_promise_not_to_write_do_not_wait() {
+    let server = start(config());
+    let [mut a, mut b, mut c] = clients(&server);
+    let call = |name: &str, text: &str| request(&[name, text, "0"]);
+    a.send(&request(&["SCRIPT", "LOAD", "#!lua flags=no-writes\nreturn 2"]));
+    a.expect(&bulk("ae33f9227913b24d053a555637f98260b23bd3a3"));
+    pause_writes(&mut a);
+    a.send(&call("EVAL", "#!lua flags=no-writes\nreturn 1"));
+    a.expect(":1\r\n");
+    a.send(&call("EVALSHA", "ae33f9227913b24d053a555637f98260b23bd3a3"));
+    a.expect(":2\r\n");
+    b.send(&call("EVAL", "#!lua\nreturn 1"));
+    c.send(&call("EVAL", "return 1"));
+    a.wait_for_info("blocked_clients", "2");
+    a.check("CLIENT UNPAUSE", "+OK\r\n");
+    b.expect(":1\r\n");
+    c.expect(":1\r\n");
+}
+
 #[test]
 fn one_that_is_paused_by_its_own_pipeline_goes_on_where_it_stopped() {
     let (server, time) = start_at_noon(config());

@@ -207,3 +207,53 @@ fn those_who_wait_for_keys_are_served_behind_the_queue() {
         assert_eq!(say(&mut client, "LPOP to"), "second");
     }
 }
+
+/// What would take long to run, or to take back, goes to the thread of scripts, and happens once.
+#[test]
+fn a_queue_that_is_long_in_any_way_runs_on_the_thread_of_scripts() {
+    let server = server(2);
+    let mut client = server.client().unwrap();
+    let members: Vec<String> = (0..1_000).flat_map(|n| [n.to_string(), format!("m{n}")]).collect();
+    for name in ["z1", "z2"] {
+        let mut words = vec!["ZADD", name];
+        words.extend(members.iter().map(String::as_str));
+        client.call(&words).unwrap();
+    }
+    let long = "x".repeat(1_100_000);
+    let many: Vec<String> = std::iter::once("DEL".into()).chain((0..3_000).map(|n| n.to_string())).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let union = ["ZUNIONSTORE", "to", "2", "z1", "z2"];
+    let set = ["SET", "big", &long];
+    let read: &[&str] = &["EVAL", "return redis.call('exists', 'to', 'big')", "0"];
+    for (queue, answer) in [
+        (vec![&set[..], read], "1"),
+        (vec![&many[..], read], "1"),
+        (std::iter::repeat_n(&union[..], 31).chain([read]).collect(), "2"),
+    ] {
+        let lent = count(&mut client, "lent_scripts");
+        let replies = exec(&mut client, &queue).unwrap();
+        assert_eq!((replies.len(), &*text(&replies[queue.len() - 1])), (queue.len(), answer));
+        assert_eq!(count(&mut client, "lent_scripts"), lent + 1, "{}", queue[0][0]);
+    }
+    assert_eq!(say(&mut client, "COMMANDLOG LEN large-request"), "1");
+}
+
+/// A queue may begin with much that its last script has to have run alone for.
+#[test]
+fn a_queue_with_a_script_that_runs_alone_does_so_from_its_beginning() {
+    let server = server(2);
+    let mut client = server.client().unwrap();
+    let wants_all = "return redis.call('dbsize')";
+    for n in 1..=40 {
+        let [alone, lent] = ["alone_scripts", "lent_scripts"].map(|name| count(&mut client, name));
+        let replies = exec(&mut client, &[&["EVAL", INCR, "0", "n"], &["EVAL", wants_all, "0"]]).unwrap();
+        assert_eq!([text(&replies[0]), text(&replies[1])], [n.to_string(), "1".into()]);
+        let [alone, lent] = [("alone_scripts", alone), ("lent_scripts", lent)]
+            .map(|(name, before)| count(&mut client, name) - before);
+        assert!(alone + lent >= 1, "it needs all");
+    }
+    // The other one is as it was.
+    let alone = count(&mut client, "alone_scripts");
+    assert_eq!(text(&exec(&mut client, &[&["EVAL", INCR, "0", "n"]]).unwrap()[0]), "41");
+    assert_eq!(count(&mut client, "alone_scripts"), alone);
+}

@@ -143,8 +143,12 @@ impl<'s> Executor<'s> {
         }
         session.modes.set(Modes::EXECUTING);
         let mut plan = std::mem::take(&mut self.plan);
-        let done = match self.plan(&mut plan, queue) {
-            _ if self.attempts.are_of_queue() => self.attempt_queue(session, queue, reply),
+        let locks = match self.attempts.are_of_queue() {
+            true => Locks::OfScripts,
+            false => self.plan(&mut plan, queue),
+        };
+        let done = match locks {
+            Locks::OfScripts => self.attempt_queue(session, queue, reply),
             Locks::Keys => {
                 plan.shared = self.run_on_shards(session, (queue, is_late), &plan, reply);
                 Ok(())
@@ -389,6 +393,8 @@ enum Locks {
     Keys,
     /// All gates.
     Everything,
+    /// Whatever its scripts reach for.
+    OfScripts,
 }
 
 /// The reply of EXEC when a key that the client watches has changed, and nothing runs.

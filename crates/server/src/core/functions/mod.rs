@@ -28,6 +28,7 @@ use host::LoadHost;
 pub(crate) use host::{Limit, log_for_script};
 use script::{Kind, Machine, Registered, Settings, library_name};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ const QUICK: Duration = Duration::from_millis(2);
 pub(crate) struct FunctionInterpreter {
     pub(crate) machine: Machine,
     /// By the numbers of the libraries, with how attempts of each function have gone.
-    compiled: BTreeMap<u64, (script::Library, Vec<Tries>)>,
+    compiled: BTreeMap<u64, (script::Library, Vec<Rc<Tries>>)>,
     /// Of the libraries, when it was started.
     generation: u64,
 }
@@ -148,12 +149,16 @@ impl FunctionInterpreter {
     }
 
     fn keep(&mut self, number: u64, library: script::Library) {
-        let tries = library.functions().iter().map(|_| Tries::default()).collect();
+        let tries = library.functions().iter().map(|_| Rc::default()).collect();
         self.compiled.insert(number, (library, tries));
     }
 
     /// A function of a library that is compiled.
-    pub(crate) fn registered(&self, library: &Library, index: usize) -> Result<(&Registered, &Tries), Error> {
+    pub(crate) fn registered(
+        &self,
+        library: &Library,
+        index: usize,
+    ) -> Result<(&Registered, &Rc<Tries>), Error> {
         let (compiled, tries) = self.compiled.get(&library.number).ok_or_else(error::no_function)?;
         let is_it = |function: &&Registered| function.name() == library.functions[index].name;
         let function = compiled.functions().get(index).filter(is_it);

@@ -29,6 +29,7 @@ use resp::Args;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Event, Garbage, Held, Kept, Key, ShardStats, Told, TooLong, View, end_keeping};
@@ -131,8 +132,8 @@ pub(in crate::core::dispatch) struct Attempts<'s> {
     pub(super) queue: QueueAttempt,
     /// The shards that a queue holds, between two of its requests.
     pub(super) held: Option<Held<'s>>,
-    /// How attempts of queues have gone.
-    pub(super) queues: Tries,
+    /// Of the scripts of the queue, each once.
+    pub(super) scripts: Vec<Rc<Tries>>,
 }
 
 /// What becomes of the queue with scripts that EXEC runs.
@@ -154,7 +155,7 @@ impl Attempts<'_> {
 
     /// Gives back the room that is kept.
     pub(in crate::core::dispatch) fn forget_room(&mut self) {
-        (self.room, self.reached) = (None, Vec::new());
+        (self.room, self.reached, self.scripts) = (None, Vec::new(), Vec::new());
     }
 
     /// Whether the queue is to be run on the thread of scripts.

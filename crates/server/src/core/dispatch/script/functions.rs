@@ -5,15 +5,18 @@
 use super::Executor;
 use super::call::{Code, FIRST_KEY, ScriptCall, count_keys};
 use super::host::Reach;
-use crate::core::call::{Access, Change, Functions, ServerRun};
+use super::interpreter::sha_of_hex;
+use crate::core::call::{Access, Change, Functions, Scripting, ServerRun};
 use crate::core::error;
 use crate::core::functions::{FunctionInterpreter, Limit};
 use crate::core::registry::{Row, Run};
 use crate::core::session::Session;
+use crate::core::tries::Tries;
 use crate::state::scripts::Kind;
 use command::{Done, Flags};
 use resp::{Args, Reply};
 use script::Flags as Promised;
+use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<'s> Executor<'s> {
@@ -78,12 +81,26 @@ impl<'s> Executor<'s> {
             let (function, tries) = interpreter.registered(&library, index).ok()?;
             let (machine, code) = (&interpreter.machine, Code::Function(function));
             let call = ScriptCall { machine, code, tries, row, access, args, keys };
-            tries.is_worth_an_attempt().then(|| self.run_script(&call, session, reply))
+            let is_worth_it = self.attempts.are_of_queue() || tries.by_itself.is_worth_an_attempt();
+            is_worth_it.then(|| self.run_script(&call, session, reply))
         });
         interpreter.tidy(&server.scripts.libraries);
         self.counters.functions_bytes.store(interpreter.machine.used_bytes() as u64, Relaxed);
         self.functions = Some(interpreter);
         done
+    }
+
+    /// How attempts of the function that a request calls have gone. None where a worker is not to attempt it.
+    pub(super) fn tries_of_function(&mut self, args: &Args<'_>) -> Option<Rc<Tries>> {
+        let (library, index) = self.server.scripts.libraries.now().function(args.at(1))?;
+        if !library.is_quick_and_stateless {
+            return None;
+        }
+        let mut interpreter = self.take_functions();
+        let is_there = interpreter.compile_again(self.server, &library).is_ok();
+        let interpreter = self.functions.insert(interpreter);
+        let (_, tries) = interpreter.registered(&library, index).ok().filter(|_| is_there)?;
+        Some(Rc::clone(tries))
     }
 
     /// Ends the interpreter of functions of a worker if all that it holds has gone.
@@ -103,22 +120,30 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// The flags of a request: of FCALL they are those that its function has promised, so it is held back and
-    /// refused as a command of that kind.
+    /// The flags of a request: of FCALL and EVAL they are those that its function, or script, has promised,
+    /// so it is held back and refused as a command of that kind.
     #[inline]
     pub(in super::super) fn flags_of(&self, row: &Row, args: &Args<'_>) -> Flags {
         match row.run {
-            Run::Server(ServerRun::Function(Functions::Call(_))) => self.flags_of_call(row, args),
+            Run::Server(ServerRun::Function(Functions::Call(_)) | ServerRun::Script(_)) => {
+                self.flags_of_call(row, args)
+            }
             _ => row.flags,
         }
     }
 
     #[cold]
     fn flags_of_call(&self, row: &Row, args: &Args<'_>) -> Flags {
-        let Some((library, index)) = self.server.scripts.libraries.now().function(args.at(1)) else {
+        let promised = match row.run {
+            Run::Server(ServerRun::Script(what)) => self.flags_of_script(what, args),
+            _ => {
+                let function = self.server.scripts.libraries.now().function(args.at(1));
+                function.map(|(library, index)| library.functions[index].flags)
+            }
+        };
+        let Some(promised) = promised.filter(|promised| !promised.has(Promised::UNDECLARED)) else {
             return row.flags;
         };
-        let promised = library.functions[index].flags;
         let flags = row.flags.without(Flags::MAY_REPLICATE);
         if promised.has(Promised::NO_WRITES) {
             flags
@@ -126,6 +151,19 @@ impl<'s> Executor<'s> {
             flags.or(Flags::WRITE)
         } else {
             flags.or(Flags::WRITE).or(Flags::DENYOOM)
+        }
+    }
+
+    /// What the script of a request has promised, if it is known or says so itself.
+    fn flags_of_script(&self, what: Scripting, args: &Args<'_>) -> Option<Promised> {
+        match what {
+            Scripting::Eval(_) => Promised::of_script(args.at(1)),
+            Scripting::EvalSha(_) => {
+                let sha = sha_of_hex(args.at(1))?;
+                let known = self.interpreter.as_ref().and_then(|interpreter| interpreter.flags(&sha));
+                known.or_else(|| Promised::of_script(&self.server.scripts.cache.find(sha)?.0))
+            }
+            Scripting::Load => None,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::core::error;
 use crate::core::tries::Tries;
 use crate::state::scripts::{Cache, Origin, Sha, TextState};
 use command::Error;
-use script::{Compiled, Kind, Machine, Settings};
+use script::{Compiled, Flags, Kind, Machine, Settings};
 use sha1::{Digest as _, Sha1};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ pub(crate) struct Interpreter {
 /// A script that was compiled.
 pub(super) struct Known {
     pub(super) compiled: Compiled,
-    pub(super) tries: Tries,
+    pub(super) tries: Rc<Tries>,
     text: Arc<TextState>,
 }
 
@@ -75,12 +75,17 @@ impl Interpreter {
         Some(Rc::clone(known))
     }
 
+    /// What a script has promised that was compiled here.
+    pub(super) fn flags(&self, sha: &Sha) -> Option<Flags> {
+        self.compiled.get(sha).filter(|known| !known.text.is_gone()).map(|known| known.compiled.flags())
+    }
+
     fn compile(&mut self, text: &[u8]) -> Result<Compiled, Error> {
         self.machine.compile(text).map_err(|why| Error::quoting(&[&why]))
     }
 
     fn keep(&mut self, sha: Sha, compiled: Compiled, text: Arc<TextState>) -> Rc<Known> {
-        let known = Rc::new(Known { compiled, tries: Tries::default(), text });
+        let known = Rc::new(Known { compiled, tries: Rc::default(), text });
         self.compiled.insert(sha, Rc::clone(&known));
         known
     }

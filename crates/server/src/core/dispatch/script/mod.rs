@@ -42,16 +42,17 @@ use crate::core::session::{After, Session};
 use crate::core::tries::{Beside, Tries};
 use crate::core::waiters::Ready;
 use crate::state::persistence::{NOTHING, UNSAVED, UNWRITTEN};
-use crate::state::scripts::{Kind, Origin};
+use crate::state::scripts::{Cache, Kind, Origin};
 use attempt::QueueAttempt;
 use call::{Code, FIRST_KEY, ScriptCall, count_keys};
 use command::{Done, Error, Flags};
 use host::{End, Reach, ScriptHost, Start};
-use interpreter::Interpreter;
+use interpreter::{Interpreter, Known};
 use resp::{Args, Framing, Reply};
 use script::{Flags as ScriptFlags, Outcome};
 use std::cell::Cell;
 use std::hint::cold_path;
+use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Held;
 
@@ -89,8 +90,10 @@ impl<'s> Executor<'s> {
     /// that runs here; its scripts are ended if they take long, because nobody could.
     pub(super) fn exec_with_scripts(&mut self, session: &mut Session, reply: &mut Reply) -> Done {
         if !session.has_queued(Flags::SUBSCRIBES) {
-            if self.may_attempt_queue(session) {
-                return self.attempt_exec(session, reply);
+            if self.may_attempt_queue(session)
+                && let Some(reach) = self.look_at_scripts(session)
+            {
+                return self.attempt_exec(session, reach, reply);
             }
             self.lend_for_scripts(session);
             return Ok(());
@@ -157,22 +160,24 @@ impl<'s> Executor<'s> {
             }
             Scripting::Eval(access) | Scripting::EvalSha(access) => access,
         };
-        let is_sha = matches!(what, Scripting::EvalSha(_));
-        if is_sha && args.at(1).len() != SHA_DIGITS {
-            return Err(error::no_script());
-        }
-        let keys = count_keys(&args)?;
-        let known = match is_sha {
-            true => interpreter.find(cache, args.at(1))?,
-            false => interpreter.load(cache, args.at(1), Origin::Eval)?,
-        };
-        if !self.runs_scripts && !known.tries.is_worth_an_attempt() {
+        let (known, keys) = find(interpreter, cache, what, &args)?;
+        let is_decided = self.runs_scripts || self.attempts.are_of_queue();
+        if !is_decided && !known.tries.by_itself.is_worth_an_attempt() {
             self.give_script_up(session);
             return Ok(());
         }
         let (machine, code, tries) = (&interpreter.machine, Code::Script(&known.compiled), &known.tries);
         let call = ScriptCall { machine, code, tries, row, access, args, keys };
         self.run_script(&call, session, reply)
+    }
+
+    /// How attempts of the script that a request runs have gone. It is compiled if it was not. None where a
+    /// worker is not to attempt it.
+    fn tries_of_script(&mut self, what: Scripting, args: &Args<'_>) -> Option<Rc<Tries>> {
+        let mut interpreter = self.take_interpreter();
+        let found = find(&mut interpreter, &self.server.scripts.cache, what, args);
+        self.interpreter = Some(interpreter);
+        found.ok().map(|(known, _)| Rc::clone(&known.tries))
     }
 
     fn run_script(&mut self, call: &ScriptCall<'_, 's>, session: &mut Session, reply: &mut Reply) -> Done {
@@ -187,7 +192,7 @@ impl<'s> Executor<'s> {
         let attempt =
             |this: &mut Self, reach, reply: &mut Reply| this.start_script(call, reach, session, reply);
         let end = self.beside_others_or_alone(may_be_beside, reply, attempt)?;
-        call.tries.note_attempt(!end.is_undone());
+        call.tries.by_itself.note_attempt(!end.is_undone());
         if end.is_undone() {
             self.give_script_up(session);
         }
@@ -410,6 +415,25 @@ impl<'s> Executor<'s> {
             self.serve_ready();
         }
     }
+}
+
+/// The script that a request runs, and how many of its arguments are keys.
+fn find(
+    interpreter: &mut Interpreter,
+    cache: &Cache,
+    what: Scripting,
+    args: &Args<'_>,
+) -> Result<(Rc<Known>, usize), Error> {
+    let is_sha = matches!(what, Scripting::EvalSha(_));
+    if is_sha && args.at(1).len() != SHA_DIGITS {
+        return Err(error::no_script());
+    }
+    let keys = count_keys(args)?;
+    let known = match is_sha {
+        true => interpreter.find(cache, args.at(1))?,
+        false => interpreter.load(cache, args.at(1), Origin::Eval)?,
+    };
+    Ok((known, keys))
 }
 
 /// EXEC has left out itself what its client does not want.

@@ -4,6 +4,7 @@
 //! other workers do, with the shards of all keys that its requests name; if another has one that a script
 //! reaches for, once more with that one too; then alone. If it takes too long, if a script fails, or if
 //! something cannot be taken back, the thread of scripts runs it.
+use super::ATTEMPTED_BYTES_MAX;
 use super::attempt::{Fate, QueueAttempt, is_undoable};
 use super::call::ScriptCall;
 use super::host::{End, HELD_MAX, Reach, ScriptHost, Start};
@@ -14,46 +15,87 @@ use crate::core::modes::Modes;
 use crate::core::queue::{Queue, Queued};
 use crate::core::registry::{Row, Run};
 use crate::core::session::{ReplyMode, Session, WatchedKey};
+use crate::core::tries::Tries;
 use crate::state::scripts::Kind;
 use command::{Done, Flags};
 use resp::{Args, Reply};
+use std::rc::Rc;
 
 /// A longer queue is not attempted: all of it would have to be over in the time of one script.
 const ATTEMPTED_MAX: usize = 32;
+/// Nor one of more words: a command may name very many keys, of which each is kept as it was.
+const ATTEMPTED_WORDS_MAX: usize = 2_000;
+/// Nor one of more bytes.
+const ATTEMPTED_QUEUE_BYTES_MAX: usize = 1 << 20;
 
 impl<'s> Executor<'s> {
     /// EXEC, on a worker, of a queue with scripts.
-    pub(super) fn attempt_exec(&mut self, session: &mut Session, reply: &mut Reply) -> Done {
-        self.attempts.queue = QueueAttempt::Runs(Reach::Everything);
+    pub(super) fn attempt_exec(&mut self, session: &mut Session, reach: Reach, reply: &mut Reply) -> Done {
+        self.attempts.queue = QueueAttempt::Runs(reach);
         let done = self.exec(session, reply);
         let is_given_up = self.attempts.have_given_up_queue();
         self.attempts.queue = QueueAttempt::None;
-        self.attempts.queues.note_attempt(!is_given_up);
+        self.attempts.scripts.drain(..).for_each(|tries| tries.in_queues.note_attempt(!is_given_up));
         if is_given_up {
             self.lend_for_scripts(session);
         }
         done
     }
 
-    /// Whether a worker tries to run what the session has queued.
+    /// Whether a worker tries to run what the session has queued, as far as is seen by its form.
     pub(super) fn may_attempt_queue(&mut self, session: &Session) -> bool {
-        let is_plain = session.reply_mode == ReplyMode::On && !self.server.monitors.is_any();
+        let Some(queue) = session.queue.as_deref() else { return false };
+        let (mut words, mut text_bytes) = (0, 0);
         let is_attempted = |Queued { row, args, .. }: Queued<'_>| {
             let row = self.server.registry.row(row);
+            words += args.len();
             match row.run {
-                Run::Server(ServerRun::Script(what)) => what != Scripting::Load && self.may_attempt(&args),
+                Run::Server(ServerRun::Script(what)) => {
+                    text_bytes += args.at(1).len();
+                    what != Scripting::Load && self.may_attempt(&args)
+                }
                 Run::Server(ServerRun::Function(what)) => {
                     matches!(what, Functions::Call(_)) && self.may_attempt(&args)
                 }
                 _ => is_attempted_among_scripts(row, &args),
             }
         };
-        let Some(queue) = session.queue.as_deref() else { return false };
-        is_plain
+        // What came in earlier turns may be of interest to the log of large requests.
+        let is_small = queue.request_bytes() < self.bounds.request_bytes.min(ATTEMPTED_QUEUE_BYTES_MAX);
+        session.reply_mode == ReplyMode::On
+            && !self.server.monitors.is_any()
+            && is_small
             && queue.len() <= ATTEMPTED_MAX
             && queue.iter().all(is_attempted)
+            && words <= ATTEMPTED_WORDS_MAX
+            && text_bytes <= ATTEMPTED_BYTES_MAX
             && !self.is_full_for_scripts()
-            && self.attempts.queues.is_worth_an_attempt()
+    }
+
+    /// Finds the scripts of what the session has queued, and compiles what is to be, while nothing is locked.
+    /// What the queue is to reach first, by how its scripts have fared; None where it is not attempted.
+    pub(super) fn look_at_scripts(&mut self, session: &Session) -> Option<Reach> {
+        self.attempts.scripts.clear();
+        for Queued { row, args, .. } in session.queue.as_deref()?.iter() {
+            let tries = match self.server.registry.row(row).run {
+                Run::Server(ServerRun::Script(what)) => self.tries_of_script(what, &args)?,
+                Run::Server(ServerRun::Function(_)) => self.tries_of_function(&args)?,
+                _ => continue,
+            };
+            let scripts = &mut self.attempts.scripts;
+            if !scripts.iter().any(|known| Rc::ptr_eq(known, &tries)) {
+                scripts.push(tries);
+            }
+        }
+        // All are asked: each counts how often it is.
+        let all =
+            |asks: fn(&Tries) -> bool| self.attempts.scripts.iter().filter(|tries| !asks(tries)).count() == 0;
+        let is_worth_it = all(|tries| tries.in_queues.is_worth_an_attempt());
+        let may_be_beside = all(Tries::may_run_beside_others);
+        is_worth_it.then_some(match may_be_beside {
+            true => Reach::Keys { again: false },
+            false => Reach::Everything,
+        })
     }
 
     /// Runs a queue with scripts, or takes back what it has done.
@@ -64,7 +106,8 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Done {
         self.reach_for_keys_of(queue);
-        let may_be_beside = self.attempts.reached.len() <= HELD_MAX;
+        let starts_beside = matches!(self.attempts.queue, QueueAttempt::Runs(Reach::Keys { .. }));
+        let may_be_beside = starts_beside && self.attempts.reached.len() <= HELD_MAX;
         let end = self.beside_others_or_alone(may_be_beside, reply, |this, reach, reply| {
             Ok(this.try_queue(session, queue, reach, reply))
         })?;
@@ -126,7 +169,10 @@ impl<'s> Executor<'s> {
 
     fn run_requests(&mut self, session: &mut Session, queue: &Queue, reach: Reach, reply: &mut Reply) -> End {
         for Queued { row, args, .. } in queue.iter() {
-            let (row, start) = (self.server.registry.row(row), reply.out.len());
+            let (row, start, now) = (self.server.registry.row(row), reply.out.len(), self.mark);
+            if self.attempt.as_mut().is_some_and(|attempt| attempt.is_over(now)) {
+                return End::GivenUp;
+            }
             let done = match row.run {
                 Run::Server(ServerRun::Script(what)) => self.run_scripting(session, (row, what), args, reply),
                 Run::Server(ServerRun::Function(what)) => {
@@ -184,10 +230,7 @@ impl<'s> Executor<'s> {
         session: &mut Session,
         reply: &mut Reply,
     ) -> Done {
-        let end = match reach.is_of_keys() && !call.tries.may_run_beside_others() {
-            true => End::NeedsAll,
-            false => self.start_script(call, reach, session, reply)?,
-        };
+        let end = self.start_script(call, reach, session, reply)?;
         if end.is_undone() {
             self.attempts.queue = QueueAttempt::Ended(end);
         }
