@@ -22,6 +22,17 @@ pub(crate) const UNSAVED: &[u8] = b"MISCONF Redis is configured to save RDB snap
     report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the \
     Redis logs for details about the RDB error.";
 
+/// No answer: a request that waited for all gates must not run any more when it has them, and is tried again.
+pub(crate) fn put_off() -> Error {
+    Error::custom(PUT_OFF)
+}
+
+pub(crate) fn is_put_off(error: &Error) -> bool {
+    error.text() == PUT_OFF.as_bytes()
+}
+
+const PUT_OFF: &str = "PUTOFF";
+
 /// What is left to be done while a script of this kind runs for long.
 pub(crate) fn busy(kind: Kind) -> &'static [u8] {
     match kind {

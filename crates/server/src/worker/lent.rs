@@ -56,6 +56,9 @@ impl Worker<'_> {
                 self.uncommitted.push(lent);
                 self.has_parts_left = true;
             }
+            Committed::Anew if lent.is_for_scripts() => {
+                self.scripts.lend(self.server, lent, &self.returned);
+            }
             Committed::Anew => lend(self.server, lent, &self.returned, self.executor.meter()),
         }
     }

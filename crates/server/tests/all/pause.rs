@@ -1,6 +1,8 @@
 //! CLIENT PAUSE: who is held back, for how long, and what becomes of those who do not wait.
 use crate::client::{Client, NOON_MS, bulk, config, engines, request, start, start_at_noon};
 use server::Config;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 const FOREVER_MS: &str = "99999999999";
@@ -280,4 +282,42 @@ fn one_that_a_pause_has_stopped_goes_on_when_that_pause_ends_whatever_pause_begi
         c.send(b"SET c v\r\n");
         b.expect("$-1\r\n");
     }
+}
+
+/// Also by those that were about to begin, and waited until they would be alone, while the pause began.
+#[test]
+fn nothing_is_written_between_the_answer_to_a_pause_and_its_end() {
+    let server = start(Config { worker_threads: 3, ..config() });
+    let is_over = AtomicBool::new(false);
+    let eval = |script: &str| request(&["EVAL", script, "0"]);
+    let alone = eval("redis.call('incr', 'n') return redis.call('dbsize')");
+    let on_its_thread = eval("redis.call('incr', 'n') redis.log(redis.LOG_DEBUG, '') return 1");
+    let exec = b"MULTI\r\nINCR n\r\nKEYS none\r\nEXEC\r\n".to_vec();
+    let [mut a, ..] = clients(&server);
+    a.check("SET n 0", "+OK\r\n");
+    std::thread::scope(|scope| {
+        for (writes, replies) in [(&alone, 1), (&alone, 1), (&on_its_thread, 1), (&exec, 4), (&exec, 4)] {
+            let (server, is_over) = (&server, &is_over);
+            scope.spawn(move || {
+                let mut client = Client::connect(server);
+                while !is_over.load(Relaxed) {
+                    client.send(writes);
+                    (0..replies).for_each(|_| drop(client.raw_reply()));
+                }
+            });
+        }
+        for round in 0..200 {
+            pause_writes(&mut a);
+            let before = a.ask("GET n");
+            (0..10).for_each(|_| a.check("PING", "+PONG\r\n"));
+            let after = a.ask("GET n");
+            a.check("CLIENT UNPAUSE", "+OK\r\n");
+            if before != after {
+                is_over.store(true, Relaxed);
+                panic!("round {round}: {before} {after}");
+            }
+            while a.ask("GET n") == after {}
+        }
+        is_over.store(true, Relaxed);
+    });
 }

@@ -1,14 +1,38 @@
-//! What is known of a call when it is over: its time, and whether a log of commands keeps it.
+//! When a call is over: its error, its time, and whether a log of commands keeps it.
 use super::Executor;
 use crate::core::command_log::Measured;
+use crate::core::error;
 use crate::core::registry::Row;
-use crate::core::session::Session;
+use crate::core::session::{After, Session};
 use crate::state::latency;
-use command::Flags;
-use resp::Args;
+use command::{Done, Flags};
+use resp::{Args, Reply};
+use std::hint::cold_path;
 use std::sync::atomic::Ordering::Relaxed;
 
-impl Executor<'_> {
+impl<'s> Executor<'s> {
+    /// Answers with the error of a command that has run, if it has failed. None if it was put off.
+    #[inline(always)]
+    pub(super) fn note_done(
+        &self,
+        session: &mut Session,
+        row: &'s Row,
+        done: Done,
+        reply: &mut Reply,
+    ) -> Option<&'s Row> {
+        if let Err(error) = done {
+            cold_path();
+            if error::is_put_off(&error) {
+                session.after = After::Retry;
+                return None;
+            }
+            self.counters.commands[row.number].failed.add(1);
+            self.counters.count_error(error.text());
+            reply.error(error.text());
+        }
+        Some(row)
+    }
+
     /// Adds ticks to the time of a command whose reply is written piece by piece.
     #[cold]
     pub(crate) fn count_time(&self, row: u32, ticks: u64) {

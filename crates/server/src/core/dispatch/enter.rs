@@ -23,11 +23,15 @@ impl<'s> Executor<'s> {
         self.refresh_users();
         // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it. So does
         // SHUTDOWN: nothing runs after the data was saved for the last time.
-        self.held = match self.server.pause.word() {
+        self.held = self.held_now();
+    }
+
+    fn held_now(&self) -> Held {
+        match self.server.pause.word() {
             _ if self.server.is_stopping() => Held::Everything,
             0 => Held::Nothing,
             _ => self.look_at_pause(),
-        };
+        }
     }
 
     /// Between `begin` and `end`: a script that runs for long has all gates, and the data must be left alone.
@@ -87,7 +91,7 @@ impl<'s> Executor<'s> {
     }
 
     /// Runs `work` while no other worker executes anything. It waits until every worker has finished its
-    /// batch. An error where a script runs alone and for long.
+    /// batch. An error where that is not possible now (`error::put_off`).
     #[cold]
     pub(super) fn alone<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Result<R, Error> {
         if self.is_alone {
@@ -122,11 +126,18 @@ impl<'s> Executor<'s> {
             return Ok(kept);
         }
         self.end();
-        let Ok(gates) = self.server.try_enter_alone() else {
-            self.begin();
-            return Err(Error::quoting(&[error::busy(self.server.scripts.running.kind())]));
-        };
-        Ok(KeptGates { _gates: gates, since: self.meter.read() })
+        // Who had them before may have been CLIENT PAUSE or SHUTDOWN, or a script that runs for long: then
+        // whether the request may run is to be looked at again.
+        match self.server.try_enter_alone() {
+            Ok(gates) if matches!(self.held_now(), held if held == self.held || held == Held::Nothing) => {
+                Ok(KeptGates { _gates: gates, since: self.meter.read() })
+            }
+            gates => {
+                drop(gates);
+                self.begin();
+                Err(error::put_off())
+            }
+        }
     }
 
     fn with_gates<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {

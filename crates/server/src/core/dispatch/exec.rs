@@ -118,6 +118,11 @@ impl<'s> Executor<'s> {
             session.put_queue_back(queue);
             return Ok(());
         }
+        if done.as_ref().is_err_and(error::is_put_off) {
+            cold_path();
+            session.put_queue_back(queue);
+            return done;
+        }
         if let Some(shared) = self.plan.shared.take() {
             cold_path();
             self.lend_queue(session, queue, *shared);

@@ -519,25 +519,12 @@ impl<'s> Executor<'s> {
                 return None;
             }
             if let Some(done) = self.run_wide(session, row, request, reply) {
-                self.note_done(row, done, reply);
-                return Some(row);
+                return self.note_done(session, row, done, reply);
             }
         }
         session.record.last_row.store(row.number as u32, Relaxed);
         let done = self.run(session, row, request, reply);
-        self.note_done(row, done, reply);
-        Some(row)
-    }
-
-    /// Answers with the error of a command that has run, if it has failed.
-    #[inline(always)]
-    fn note_done(&self, row: &Row, done: Done, reply: &mut Reply) {
-        if let Err(error) = done {
-            cold_path();
-            self.counters.commands[row.number].failed.add(1);
-            self.counters.count_error(error.text());
-            reply.error(error.text());
-        }
+        self.note_done(session, row, done, reply)
     }
 
     /// Whether a request may run now: its arguments are short enough, no worker has too much to deliver, and

@@ -20,6 +20,7 @@
 //! data is loaded; nor after SHUTDOWN has begun: then nobody is told that it was done, and it is not.
 use super::Executor;
 use super::elsewhere::Reading;
+use crate::core::error;
 use crate::core::lent::{Lent, Turn, Work};
 use crate::core::registry::Row;
 use crate::core::written_elsewhere::{Committed, Hold, Writing};
@@ -64,12 +65,16 @@ impl Executor<'_> {
         if let Some(parted) = lent.parts.take() {
             return self.go_on(lent, parted);
         }
-        if lent.queue.is_none() && lent.writing.is_none() {
+        let is_put_off = lent.done.as_ref().is_err_and(error::is_put_off);
+        if lent.queue.is_none() && lent.writing.is_none() && !is_put_off {
             return Committed::Done;
         }
         self.begin();
         let committed = if !self.may_commit() {
             Committed::Later
+        } else if is_put_off {
+            lent.done = Ok(());
+            Committed::Anew
         } else if let Some(queue) = lent.queue.take() {
             self.commit_queue(lent, queue)
         } else if let Some(writing) = lent.writing.take() {

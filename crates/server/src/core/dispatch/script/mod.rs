@@ -41,6 +41,7 @@ use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session};
 use crate::core::tries::{Beside, Tries};
 use crate::core::waiters::Ready;
+use crate::state::pause::Held as PauseHeld;
 use crate::state::persistence::{NOTHING, UNSAVED, UNWRITTEN};
 use crate::state::scripts::{Cache, Kind, Origin};
 use attempt::QueueAttempt;
@@ -122,11 +123,15 @@ impl<'s> Executor<'s> {
     ) -> (Done, WroteAll) {
         session.after = After::Next;
         self.begin();
+        // What holds it back now was not there when it was lent.
+        self.held = PauseHeld::Nothing;
         self.start_turn(session, request_bytes);
         let row = self.server.registry.row(session.record.last_row.load(Relaxed) as usize);
         let request = Request { row: Some(row), hash: None, framing: Framing::Unknown, args };
         let done = self.run(session, row, &request, reply);
-        if matches!(row.run, Run::Server(ServerRun::Queue)) && self.server.monitors.is_any() {
+        let is_put_off = done.as_ref().is_err_and(error::is_put_off);
+        let is_exec = matches!(row.run, Run::Server(ServerRun::Queue));
+        if is_exec && !is_put_off && self.server.monitors.is_any() {
             self.feed.add(row, &args, session, self.server.clock.now_us());
         }
         self.note_records(session);
