@@ -1,6 +1,7 @@
 //! What happens between clients, on servers with several workers.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod blocking;
+mod ending;
 mod exec_elsewhere;
 mod functions;
 mod in_parts;
