@@ -1,6 +1,7 @@
 //! One connection's state, in two parts. The [`Session`] belongs to the connection's worker alone and needs
 //! no lock. The [`ClientRecord`] is what other workers may read or change: CLIENT LIST reads it, CLIENT KILL
 //! marks it.
+use crate::core::address::{Side, append_address};
 use crate::core::modes::Modes;
 use crate::core::queue::Queue;
 use crate::core::subscriptions::Subscriptions;
@@ -102,16 +103,15 @@ impl ClientRecord {
     /// `queued` outside a transaction, as CLIENT LIST shows it.
     pub(crate) const NO_TRANSACTION: i64 = -1;
 
-    /// The addresses as CLIENT LIST shows them and CLIENT KILL compares them: the client's, then ours. A Unix
-    /// socket has its path for both. It allocates.
+    /// The addresses as CLIENT LIST shows them and CLIENT KILL compares them: the client's, then ours. It
+    /// allocates.
     pub(crate) fn addresses(&self) -> (String, String) {
-        match &self.peer {
-            net::Peer::Tcp { peer, local } => (peer.to_string(), local.to_string()),
-            net::Peer::Unix { path } => {
-                let text = format!("{}:0", path.display());
-                (text.clone(), text)
-            }
-        }
+        let text = |side| {
+            let mut text = Vec::new();
+            append_address(&self.peer, side, &mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        (text(Side::Theirs), text(Side::Ours))
     }
 
     /// Whether it listens to anything: then the limits of the class `pubsub` hold for it.

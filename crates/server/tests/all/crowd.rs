@@ -191,3 +191,29 @@ fn a_sort_by_other_keys_sees_all_of_them_at_one_instant() {
         }
     });
 }
+
+/// The list is long enough to be written on another thread; what has been sent behind it runs behind it.
+#[test]
+fn a_long_list_of_clients_has_all_of_them_and_holds_nobody_up() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, ..config() });
+        let mut all: Vec<Client> = (0..40).map(|_| Client::connect(&server)).collect();
+        for (n, client) in all.iter_mut().enumerate() {
+            client.check(&format!("CLIENT SETNAME n{n}"), "+OK\r\n");
+        }
+        let first = &mut all[0];
+        first.send(b"SET k 1\r\nCLIENT LIST\r\nINCR k\r\nCLIENT KILL TYPE pubsub\r\n");
+        first.expect("+OK\r\n");
+        let list = first.bulk();
+        first.expect(":2\r\n:0\r\n");
+        assert_eq!(list.lines().count(), 40);
+        for n in 0..40 {
+            assert_eq!(list.matches(&format!(" name=n{n} ")).count(), 1, "{n}");
+        }
+        let own = list.lines().find(|line| line.contains(" name=n0 ")).unwrap();
+        assert!(own.contains(" cmd=client|list ") && own.contains(" flags=N "), "{own}");
+        first.send(b"MULTI\r\nCLIENT LIST\r\nEXEC\r\n");
+        first.expect("+OK\r\n+QUEUED\r\n*1\r\n");
+        assert_eq!(first.bulk().lines().count(), 40);
+    }
+}

@@ -78,10 +78,9 @@ enum Spares {
 impl Filter<'_> {
     /// Whether all parts of the filter fit this client. `now_ms` is the steady time.
     fn matches(&self, record: &ClientRecord, now_ms: i64) -> bool {
-        let (addr, laddr) = record.addresses();
         self.id.is_none_or(|id| id == record.id)
-            && self.addr.is_none_or(|a| a == addr.as_bytes())
-            && self.laddr.is_none_or(|a| a == laddr.as_bytes())
+            && self.addr.is_none_or(|addr| addr == record.addresses().0.as_bytes())
+            && self.laddr.is_none_or(|laddr| laddr == record.addresses().1.as_bytes())
             && self.kind.is_none_or(|kind| kind.is_of(record))
             && self.user.is_none_or(|user| user == record.details().user)
             && self.maxage_s.is_none_or(|s| (now_ms - record.created_ms) / 1000 >= s)

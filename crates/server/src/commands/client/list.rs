@@ -4,8 +4,9 @@ use super::{ABOUT, PER_CLIENT, SUB};
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::core::client_line::{Query, describe};
 use crate::core::error;
-use crate::core::session::ClientRecord;
+use crate::core::session::{ClientRecord, Session};
 use command::{Arg, Arity, Doc, Done, Error};
+use resp::Reply;
 use std::sync::Arc;
 
 pub(super) const INFO: ServerCommand = ServerCommand {
@@ -95,18 +96,35 @@ fn info(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
+/// So many are listed at once. To list more takes longer than other clients are to wait: that is done on
+/// another thread.
+const LISTED_AT_ONCE: usize = if cfg!(debug_assertions) { 10 } else { 1_000 };
+
 fn list(call: &mut ServerCall<'_>) -> Done {
-    let chosen = chosen_records(call)?;
-    let mut out = Vec::new();
-    for record in chosen {
-        describe(&record, query(&record, call), &call.server.registry, call.steady.0, &mut out);
-        // One id may be named many times: more than the reply has room for is not written.
-        if out.len() > call.reply.spare_bytes() {
-            break;
+    let (server, now) = (call.server.shared(), call.steady);
+    let (records, own) = (chosen_records(call)?, call.session.record.id);
+    let own_query = query(&call.session.record, call);
+    let is_long = records.len() > LISTED_AT_ONCE;
+    let write = move |reply: &mut Reply| {
+        let mut out = Vec::new();
+        for record in &records {
+            let query = if record.id == own { own_query } else { Query::kept(record) };
+            describe(record, query, &server.registry, now.0, &mut out);
+            // One id may be named many times: more than the reply has room for is not written.
+            if out.len() > reply.spare_bytes() {
+                break;
+            }
         }
+        reply.verbatim("txt", &out);
+        Ok(())
+    };
+    match &mut call.leave {
+        Some(leave) if is_long => {
+            let work = Box::new(move |_: &mut Session, reply: &mut Reply| write(reply));
+            leave(call.session, work).map_err(|error| error::no_thread(&error))
+        }
+        _ => write(call.reply),
     }
-    call.reply.verbatim("txt", &out);
-    Ok(())
 }
 
 /// The records that LIST's options choose, in the order of the ids, or in the order in which they are named.
@@ -131,13 +149,10 @@ fn chosen_records(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error
     }
 }
 
-/// The figures of a client's requests that have not run. For the client that asks they include the pipeline
-/// that is being served, which lies in its worker's buffer, and the arguments of this very request.
+/// The figures of the requests of the client that asks which have not run. They include the pipeline that is
+/// being served, which lies in its worker's buffer, and the arguments of this very request.
 fn query(record: &ClientRecord, call: &ServerCall<'_>) -> Query {
     let kept = Query::kept(record);
-    if record.id != call.session.record.id {
-        return kept;
-    }
     let parsed_bytes = call.args.iter_from(0).map(|arg| arg.len() as u64).sum();
     Query { len_bytes: kept.len_bytes.max(call.request_bytes as u64), parsed_bytes, ..kept }
 }
