@@ -291,7 +291,15 @@ impl Drawer {
     }
 
     fn transaction(&mut self, number: u64) -> Unit {
-        let lines = self.lines(number);
+        let mut lines = self.lines(number);
+        // Some of its requests may be scripts.
+        if self.below(2) == 0 {
+            for line in &mut lines {
+                if self.below(2) == 0 {
+                    *line = script_of(std::slice::from_ref(line));
+                }
+            }
+        }
         let requests = [vec![words("MULTI")], lines, vec![words("EXEC")]].concat();
         same(requests.clone(), requests)
     }
