@@ -248,8 +248,12 @@ fn put_in_force(
         go_to(&present.dir)?;
         return Err(failed("oom-score-adj", "Failed to set current oom_score_adj. Check server logs."));
     }
-    if next.append.is_wanted != present.append.is_wanted {
-        switch_append_only(server, next)?;
+    if next.append.is_wanted != present.append.is_wanted
+        && let Err(error) = switch_append_only(server, next)
+    {
+        go_to(&present.dir)?;
+        let _ = adjust_oom_score(next.oom_score, present);
+        return Err(error);
     }
     let former = certificates.map(|next| server.tls.replace(next));
     let elsewhere = binds.filter(|_| listens_elsewhere(present, next));

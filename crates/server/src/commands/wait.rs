@@ -93,7 +93,8 @@ fn waitaof(call: &mut ServerCall<'_>) -> Done {
     {
         let mut reply = resp::Reply::new(call.reply.protocol);
         answer(&mut reply, true);
-        waiting.local = Some(Local { number, reply: reply.out, is_all: wanted == 0 });
+        let (is_all, is_asked) = (wanted == 0, local == 1);
+        waiting.local = Some(Local { number, reply: reply.out, is_all, is_asked });
     }
     Ok(())
 }

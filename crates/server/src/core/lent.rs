@@ -19,6 +19,7 @@ use crate::core::session::Session;
 use crate::core::written_elsewhere::Writing;
 use crate::state::config::reason;
 use crate::state::lending::{Job, Threads};
+use crate::state::pause::Held;
 use command::Done;
 use net::Meter;
 use resp::{Args, Reply, Span};
@@ -49,8 +50,9 @@ pub(crate) enum Task {
     Work(Work),
     /// To a thread of its own, which does this, because it may wait for others.
     Waits(Work, OwnThread),
-    /// To the thread of scripts, which runs the request (`worker/script_thread.rs`).
-    Script,
+    /// To the thread of scripts, which runs the request (`worker/script_thread.rs`). What CLIENT PAUSE held
+    /// back, but not this.
+    Script(Held),
 }
 
 /// What dispatch has found out of a request that is to be run elsewhere.
@@ -158,7 +160,12 @@ impl Lent {
 
     /// Whether it goes to the thread of scripts.
     pub(crate) fn is_for_scripts(&self) -> bool {
-        matches!(self.task, Some(Task::Script))
+        matches!(self.task, Some(Task::Script(_)))
+    }
+
+    /// What CLIENT PAUSE held back when it was lent to the thread of scripts.
+    pub(crate) fn passed_by(&self) -> Held {
+        if let Some(Task::Script(held)) = self.task { held } else { Held::Nothing }
     }
 
     /// The thread that is its own.

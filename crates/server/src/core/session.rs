@@ -459,6 +459,8 @@ pub(crate) struct Local {
     pub(crate) reply: Vec<u8>,
     /// It waits for nothing else.
     pub(crate) is_all: bool,
+    /// The command has asked for it, not for replicas alone.
+    pub(crate) is_asked: bool,
 }
 
 /// What a waiting client is answered when CLIENT UNBLOCK ends its wait.

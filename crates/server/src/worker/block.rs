@@ -94,12 +94,19 @@ impl Worker<'_> {
     }
 
     /// The disk has what this connection's client wrote: its WAITAOF is answered, or will be when its time is
-    /// over, where it waits for replicas too.
-    pub(super) fn end_wait_for_disk(&mut self, id: ConnId) {
+    /// over, where it waits for replicas too. Not `has_it`: there is no append-only file any more, which is
+    /// an error for who has asked for it.
+    pub(super) fn end_wait_for_disk(&mut self, id: ConnId, has_it: bool) {
         let Some(connection) = self.table.at(id) else { return };
         let Some(waiting) = &mut connection.session.waiting else { return };
-        let Some(local) = waiting.local.take() else { return };
-        if !local.is_all {
+        let Some(mut local) = waiting.local.take() else { return };
+        if !has_it && !local.is_asked {
+            return;
+        }
+        if !has_it {
+            local.reply = [b"-", error::no_append_only_file().text(), b"\r\n"].concat();
+        }
+        if has_it && !local.is_all {
             waiting.late_reply = Some(local.reply);
         } else if connection.session.record.end_waiting() {
             self.end_wait(id, Ending::Served(&local.reply));

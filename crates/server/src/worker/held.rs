@@ -8,6 +8,7 @@
 use super::Worker;
 use crate::core::server::Server;
 use crate::core::session::Waiting;
+use crate::state::append_only::Phase;
 use net::{ConnId, Engine};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -81,6 +82,7 @@ impl Worker<'_> {
         let append = &self.server.append;
         self.held.first().is_some_and(|number| number <= append.synced())
             || !append.holds_replies() && !self.held.replies.is_empty()
+            || !append.is_wanted() && !self.held.commands.is_empty()
     }
 
     /// Lets go what the disk has, or all replies if it is not waited for any more.
@@ -98,11 +100,14 @@ impl Worker<'_> {
                 self.engine.let_go(id);
             }
         }
+        // While the file begins, its snapshot is not there yet: then nothing is on the disk.
+        let append = &self.server.append;
+        let (is_on, is_wanted) = (append.phase() == Phase::On, append.is_wanted());
         while let Some((number, id)) = self.held.commands.first().copied()
-            && number <= synced
+            && (number <= synced && is_on || !is_wanted)
         {
             self.held.commands.pop_first();
-            self.end_wait_for_disk(id);
+            self.end_wait_for_disk(id, is_wanted);
         }
         if self.held.is_empty() {
             self.server.append.note_waiting(self.index, false);

@@ -58,9 +58,10 @@ impl ScriptThread {
         while let Some(ScriptJob { mut lent, back }) = self.0.next() {
             executor.set_now(server.clock.moment(executor.moment()));
             let start = executor.meter().read();
+            let passed_by = lent.passed_by();
             let Lent { session, request, reply, .. } = &mut *lent;
-            let (done, WroteAll(has_muted)) =
-                executor.run_lent(session, request.args(), request.wire_bytes(), reply);
+            let request = (request.args(), request.wire_bytes());
+            let (done, WroteAll(has_muted)) = executor.run_lent(session, request, passed_by, reply);
             lent.is_mute &= !has_muted;
             lent.done = done;
             lent.ticks = executor.meter().read().since(start);

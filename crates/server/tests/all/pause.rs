@@ -51,6 +51,12 @@ fn scripts_that_promise_not_to_write_do_not_wait() {
     a.expect(":1\r\n");
     a.send(&call("EVALSHA", "ae33f9227913b24d053a555637f98260b23bd3a3"));
     a.expect(":2\r\n");
+    // Not on the thread of scripts either.
+    let logs = "redis.log(redis.LOG_DEBUG, '') return 3";
+    a.send(&call("EVAL_RO", logs));
+    a.expect(":3\r\n");
+    a.send(&call("EVAL", &format!("#!lua flags=no-writes\n{logs}")));
+    a.expect(":3\r\n");
     b.send(&call("EVAL", "#!lua\nreturn 1"));
     c.send(&call("EVAL", "return 1"));
     a.wait_for_info("blocked_clients", "2");

@@ -1,5 +1,6 @@
 //! What happens between clients, on servers with several workers.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod beginning;
 mod blocking;
 mod ending;
 mod exec_elsewhere;

@@ -48,6 +48,8 @@ impl<'s> Executor<'s> {
             cold_path();
             self.users = self.server.accounts.users();
             self.users_version = self.users.version();
+            // In the middle of a turn its session goes by the old ones: it ends after this call (`look`).
+            self.ticks_max = 0;
         }
     }
 

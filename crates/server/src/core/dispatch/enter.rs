@@ -126,18 +126,22 @@ impl<'s> Executor<'s> {
             return Ok(kept);
         }
         self.end();
-        // Who had them before may have been CLIENT PAUSE or SHUTDOWN, or a script that runs for long: then
-        // whether the request may run is to be looked at again.
+        // Who had them before may have been CLIENT PAUSE, SHUTDOWN or ACL, or a script that runs for long:
+        // then whether the request may run is to be looked at again.
         match self.server.try_enter_alone() {
-            Ok(gates) if matches!(self.held_now(), held if held == self.held || held == Held::Nothing) => {
-                Ok(KeptGates { _gates: gates, since: self.meter.read() })
-            }
+            Ok(gates) if self.is_as_before() => Ok(KeptGates { _gates: gates, since: self.meter.read() }),
             gates => {
                 drop(gates);
                 self.begin();
                 Err(error::put_off())
             }
         }
+    }
+
+    /// Whether what may run is what it was when the worker entered its gate.
+    fn is_as_before(&self) -> bool {
+        let held = self.held_now();
+        (held == self.held || held == Held::Nothing) && self.server.accounts.version() == self.users_version
     }
 
     fn with_gates<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {

@@ -595,7 +595,8 @@ impl<'s> Executor<'s> {
         // What a client has caused to be sent to itself comes behind this reply and before the next one:
         // messages are delivered between turns.
         let has_mail = self.listens && self.mailboxes.get(self.worker).is_some_and(Mailbox::has_mail);
-        if (self.is_turn_over() || has_mail) && session.after == After::Next {
+        let is_outdated = session.users_version != self.users_version;
+        if (self.is_turn_over() || has_mail || is_outdated) && session.after == After::Next {
             session.after = After::Yield;
         }
         self.forget_caching(session, Some(row));

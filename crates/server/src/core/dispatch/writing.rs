@@ -70,6 +70,9 @@ impl Executor<'_> {
             return Committed::Done;
         }
         self.begin();
+        if is_put_off && self.held == lent.passed_by() {
+            self.held = Held::Nothing;
+        }
         let committed = if !self.may_commit() {
             Committed::Later
         } else if is_put_off {

@@ -21,6 +21,7 @@ use crate::core::server::Server;
 use crate::core::session::Session;
 use crate::state::config::Config;
 use crate::state::moving::Socket;
+use crate::state::pause::Held;
 use crate::state::watched::{Mark, Spot};
 use base::Millis;
 use command::Done;
@@ -29,6 +30,7 @@ use resp::Reply;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 use store::{Deadline, Snapshot};
 use target::{Answer, Answers, Failure, Parcel, Step};
 
@@ -153,17 +155,34 @@ impl Migration {
         Ok(())
     }
 
-    /// Deletes what the target has, unless it was changed meanwhile: then returns true.
+    /// Deletes what the target has, unless it was changed meanwhile: then returns true. Like all that writes
+    /// it waits for the end of a pause (CLIENT PAUSE).
     fn delete(&self, session: &mut Session, outcome: &Outcome) -> bool {
+        const PAUSED: Duration = Duration::from_millis(10);
+        loop {
+            match self.try_to_delete(session, outcome) {
+                Some(was_changed) => return was_changed,
+                None => std::thread::sleep(PAUSED),
+            }
+        }
+    }
+
+    /// The same; None while a pause holds writes back.
+    fn try_to_delete(&self, session: &mut Session, outcome: &Outcome) -> Option<bool> {
         let is_changed = |index: &&usize| self.keys[**index].mark.load(Acquire);
-        let (server, mut was_changed) = (&self.server, false);
+        let (server, mut was_changed) = (&self.server, Some(false));
         run_alone(server, session.record.worker, |alone| {
             if server.is_stopping() {
                 return;
             }
+            if server.pause.held(server.clock.steady_up()) != Held::Nothing {
+                was_changed = None;
+                return;
+            }
             let name_of = |index: &usize| self.keys[*index].name.as_slice();
             let is_there = |name: &[u8]| server.keyspace.deadline_of(self.db, name).is_some();
-            was_changed = outcome.taken.iter().any(|index| is_changed(&index) && is_there(name_of(index)));
+            let is_lost = |index: &usize| is_changed(&index) && is_there(name_of(index));
+            was_changed = Some(outcome.taken.iter().any(is_lost));
             let gone = outcome.taken.iter().filter(|index| !is_changed(index));
             let end = alone.delete(self.db, &gone.map(name_of).collect::<Vec<_>>());
             session.records_end = end.max(session.records_end);

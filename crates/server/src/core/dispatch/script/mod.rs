@@ -109,7 +109,7 @@ impl<'s> Executor<'s> {
     pub(super) fn lend_for_scripts(&mut self, session: &mut Session) {
         session.after = After::Elsewhere;
         self.server.stats.scripts_lent.fetch_add(1, Relaxed);
-        self.errand = Some(Errand { task: Task::Script, is_mute: !session.reply_mode.answers() });
+        self.errand = Some(Errand { task: Task::Script(self.held), is_mute: !session.reply_mode.answers() });
     }
 
     /// On the thread of scripts: runs the request of a session that was lent. Its error is the caller's to
@@ -117,14 +117,14 @@ impl<'s> Executor<'s> {
     pub(crate) fn run_lent(
         &mut self,
         session: &mut Session,
-        args: Args<'_>,
-        request_bytes: usize,
+        (args, request_bytes): (Args<'_>, usize),
+        passed_by: PauseHeld,
         reply: &mut Reply,
     ) -> (Done, WroteAll) {
         session.after = After::Next;
         self.begin();
-        // What holds it back now was not there when it was lent.
-        self.held = PauseHeld::Nothing;
+        // What came since it was lent may hold it back.
+        self.held = passed_by;
         self.start_turn(session, request_bytes);
         let row = self.server.registry.row(session.record.last_row.load(Relaxed) as usize);
         let request = Request { row: Some(row), hash: None, framing: Framing::Unknown, args };

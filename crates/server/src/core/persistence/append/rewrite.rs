@@ -191,6 +191,8 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
     }
     if is_appended {
         append.enter(Phase::On);
+        // Who waits for the disk has waited for this too.
+        server.mailboxes.iter().for_each(|mailbox| mailbox.wake());
     }
     if append.cover(position) {
         // Replies may wait for just that.
