@@ -26,9 +26,9 @@ pub(super) struct Book {
 
 impl Book {
     /// Nothing is asked for yet.
-    pub(super) fn begin(seed: u64, is_large: bool) -> Result<Book, String> {
+    pub(super) fn begin(seed: u64, is_large: bool, disk_fails: bool) -> Result<Book, String> {
         let mut random = Random::new(seed);
-        let drawer = |client| Drawer { client, random: Random::new(random.next_u64()), is_large };
+        let drawer = |client| Drawer { client, random: Random::new(random.next_u64()), is_large, disk_fails };
         let drawers = (0..CLIENTS).map(drawer).collect();
         Ok(Book { twin: Twin::start(CLIENTS, is_large)?, drawers, numbers: [0; CLIENTS], marks: 0 })
     }

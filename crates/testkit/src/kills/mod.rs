@@ -137,7 +137,7 @@ struct Run {
 impl Run {
     fn begin(options: &Options) -> Result<Run, String> {
         let mut random = Random::new(options.seed);
-        let book = Book::begin(random.next_u64(), options.is_large)?;
+        let book = Book::begin(random.next_u64(), options.is_large, false)?;
         let mut run = Run { random, server: Server::new(options)?, book, report: Report::default() };
         run.server.launch()?;
         let mut client = run.server.wait_until_ready()?;

@@ -162,6 +162,8 @@ pub(super) struct Drawer {
     pub(super) client: usize,
     pub(super) random: Random,
     pub(super) is_large: bool,
+    /// What the disk cannot keep is refused.
+    pub(super) disk_fails: bool,
 }
 
 impl Drawer {
@@ -292,8 +294,8 @@ impl Drawer {
 
     fn transaction(&mut self, number: u64) -> Unit {
         let mut lines = self.lines(number);
-        // Some of its requests may be scripts.
-        if self.below(2) == 0 {
+        // Some of its requests may be scripts. Of these each may be refused by itself.
+        if !self.disk_fails && self.below(2) == 0 {
             for line in &mut lines {
                 if self.below(2) == 0 {
                     *line = script_of(std::slice::from_ref(line));

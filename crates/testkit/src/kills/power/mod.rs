@@ -72,7 +72,7 @@ const REPAIRS_MAX: u64 = 3;
 pub fn run(seed: u64, report: &mut Report) -> Result<(), String> {
     let mut random = Random::new(seed);
     let keep = [Keep::Always, Keep::EverySecond, Keep::Always, Keep::Dump][random.below(4) as usize];
-    let book = Book::begin(random.next_u64(), false)?;
+    let book = Book::begin(random.next_u64(), false, true)?;
     let mut run = Run { random, keep, book, report };
     run.report.seeds += 1;
     run.live(seed).map_err(|why| format!("seed {seed}, {keep:?}: {why}"))
