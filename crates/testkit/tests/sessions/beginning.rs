@@ -14,7 +14,7 @@ fn say(client: &mut RespClient, line: &str) -> String {
 fn begin(server: &InProcess) -> (RespClient, RespClient) {
     let (mut client, mut waiter) = (server.client().unwrap(), server.client().unwrap());
     for line in [
-        "DEBUG POPULATE 300",
+        "DEBUG POPULATE 2000",
         "CONFIG SET rdb-key-save-delay 1000",
         "CONFIG SET appendfsync always",
         "CONFIG SET appendonly yes",
