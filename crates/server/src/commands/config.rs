@@ -244,6 +244,11 @@ fn put_in_force(
     if next.dir != present.dir {
         go_to(&next.dir)?;
     }
+    let put_back = || -> Result<(), Error> {
+        go_to(&present.dir)?;
+        let _ = adjust_oom_score(next.oom_score, present);
+        Ok(())
+    };
     if adjust_oom_score(present.oom_score, next).is_err() {
         go_to(&present.dir)?;
         return Err(failed("oom-score-adj", "Failed to set current oom_score_adj. Check server logs."));
@@ -251,15 +256,13 @@ fn put_in_force(
     if next.append.is_wanted != present.append.is_wanted
         && let Err(error) = switch_append_only(server, next)
     {
-        go_to(&present.dir)?;
-        let _ = adjust_oom_score(next.oom_score, present);
+        put_back()?;
         return Err(error);
     }
     let former = certificates.map(|next| server.tls.replace(next));
     let elsewhere = binds.filter(|_| listens_elsewhere(present, next));
     if elsewhere.is_some_and(|binds| listen_at(server, next, binds).is_none()) {
-        go_to(&present.dir)?;
-        let _ = adjust_oom_score(next.oom_score, present);
+        put_back()?;
         former.map(|former| server.tls.replace(former));
         return Err(match (next.port == present.port, next.tls_port == present.tls_port) {
             (true, true) => failed("bind", "Failed to bind to specified addresses."),

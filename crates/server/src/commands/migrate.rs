@@ -1,5 +1,5 @@
 //! MIGRATE: moves keys to another server. `core/migrate` says how.
-use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
+use crate::core::call::{MayWait, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::migrate::{Migration, Target};
 use base::text::parse_i64;
@@ -148,7 +148,7 @@ fn migrate(call: &mut ServerCall<'_>) -> Done {
         None => call.reply.simple("NOKEY"),
         Some(migration) => {
             let work = Box::new(move |session: &mut _, reply: &mut _| migration.carry_out(session, reply));
-            leave(call.session, work).map_err(|error| error::no_thread(&error))?;
+            leave(call.session, work, MayWait::Yes).map_err(|error| error::no_thread(&error))?;
         }
     }
     Ok(())

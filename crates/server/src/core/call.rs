@@ -28,13 +28,21 @@ pub(crate) struct ServerCall<'c> {
     pub(crate) stopped_us: Option<&'c Cell<Option<i64>>>,
     /// Has a worker get a message for its clients: now, or when the script has ended that publishes it.
     pub(crate) post: &'c dyn Fn(usize, &Arc<Publication>),
-    /// Has a thread of its own do something that may wait; None where nothing can be done elsewhere. What the
-    /// request comes to is what that comes to.
+    /// Has another thread do something; None where nothing can be done elsewhere. What the request comes to
+    /// is what that comes to.
     pub(crate) leave: Option<&'c mut Leave<'c>>,
 }
 
-/// Has a thread of its own do something.
-pub(crate) type Leave<'l> = dyn FnMut(&mut Session, Apart) -> std::io::Result<()> + 'l;
+/// Has another thread do something.
+pub(crate) type Leave<'l> = dyn FnMut(&mut Session, Apart, MayWait) -> std::io::Result<()> + 'l;
+
+/// Whether what is done on another thread may wait for others: then it has a thread of its own, which may be
+/// refused. Else it only takes long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayWait {
+    No,
+    Yes,
+}
 
 /// What is done on another thread, with the session and the reply of the request.
 pub(crate) type Apart = Box<dyn FnOnce(&mut Session, &mut Reply) -> Done + Send>;

@@ -23,16 +23,18 @@ pub(super) struct Held {
     commands: BTreeSet<(u64, ConnId)>,
 }
 
+/// Those who wait for records below these numbers, or for fewer, wait no longer.
+struct Reached {
+    replies: u64,
+    /// None: all of them wait.
+    commands: Option<u64>,
+    /// Else there is to be no append-only file, which is why nobody waits for it.
+    has_file: bool,
+}
+
 impl Held {
     pub(super) fn is_empty(&self) -> bool {
         self.replies.is_empty() && self.commands.is_empty()
-    }
-
-    /// The number that is reached first.
-    fn first(&self) -> Option<u64> {
-        let commands = self.commands.first().map(|(number, _)| *number);
-        let replies = self.replies.front().map(|(number, _)| *number);
-        commands.into_iter().chain(replies).min()
     }
 
     /// The command of this connection waits no longer.
@@ -79,10 +81,24 @@ impl Worker<'_> {
         if self.held.is_empty() {
             return false;
         }
+        let reached = self.reached();
+        self.held.replies.front().is_some_and(|(number, _)| *number <= reached.replies)
+            || self.held.commands.first().is_some_and(|(number, _)| Some(*number) <= reached.commands)
+    }
+
+    /// How far the disk is for those who wait for it.
+    fn reached(&self) -> Reached {
         let append = &self.server.append;
-        self.held.first().is_some_and(|number| number <= append.synced())
-            || !append.holds_replies() && !self.held.replies.is_empty()
-            || !append.is_wanted() && !self.held.commands.is_empty()
+        let synced = append.synced();
+        let replies = if append.holds_replies() { synced } else { u64::MAX };
+        let has_file = append.is_wanted();
+        let commands = match append.phase() {
+            _ if !has_file => Some(u64::MAX),
+            Phase::On => Some(synced),
+            // Its snapshot is not there yet: then nothing is on the disk.
+            Phase::Off | Phase::Beginning => None,
+        };
+        Reached { replies, commands, has_file }
     }
 
     /// Lets go what the disk has, or all replies if it is not waited for any more.
@@ -90,9 +106,9 @@ impl Worker<'_> {
         if !self.may_let_go() {
             return;
         }
-        let (synced, holds) = (self.server.append.synced(), self.server.append.holds_replies());
+        let reached = self.reached();
         while let Some((number, id)) = self.held.replies.front().copied()
-            && (number <= synced || !holds)
+            && number <= reached.replies
         {
             self.held.replies.pop_front();
             if self.held.last.get(&id) == Some(&number) {
@@ -100,14 +116,11 @@ impl Worker<'_> {
                 self.engine.let_go(id);
             }
         }
-        // While the file begins, its snapshot is not there yet: then nothing is on the disk.
-        let append = &self.server.append;
-        let (is_on, is_wanted) = (append.phase() == Phase::On, append.is_wanted());
         while let Some((number, id)) = self.held.commands.first().copied()
-            && (number <= synced && is_on || !is_wanted)
+            && Some(number) <= reached.commands
         {
             self.held.commands.pop_first();
-            self.end_wait_for_disk(id, is_wanted);
+            self.end_wait_for_disk(id, reached.has_file);
         }
         if self.held.is_empty() {
             self.server.append.note_waiting(self.index, false);

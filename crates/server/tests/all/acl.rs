@@ -1,9 +1,8 @@
 //! Users while clients are connected, on several workers; the ACL file and the configuration.
 use crate::client::{Client, config, start};
+use crate::pause::check_that_writes_rest;
 use server::{Clock, Config, Log, Running, Source};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 
 const NOPERM: &str = "-NOPERM User bob has no permissions to run the 'get' command\r\n";
 const WRONGPASS: &str = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
@@ -398,36 +397,9 @@ fn who_logs_in_as_a_new_user_stays_connected_while_others_make_users() {
 #[test]
 fn nothing_runs_by_rules_that_were_changed_before() {
     let server = start(Config { worker_threads: 3, ..config() });
-    let is_over = AtomicBool::new(false);
-    let mut admin = Client::connect(&server);
-    admin.check("SET n 0", "+OK\r\n");
-    admin.check("ACL SETUSER u on nopass ~* &* +@all", "+OK\r\n");
-    let exec = "MULTI\r\nKEYS none\r\nINCR n\r\nEXEC\r\n";
-    let behind = "KEYS none\r\nINCR n\r\n";
-    std::thread::scope(|scope| {
-        for (writes, replies) in [(exec, 4), (exec, 4), (behind, 2), (behind, 2)] {
-            let (server, is_over) = (&server, &is_over);
-            scope.spawn(move || {
-                let mut client = Client::connect(server);
-                client.check("AUTH u x", "+OK\r\n");
-                while !is_over.load(Relaxed) {
-                    client.send(writes.as_bytes());
-                    (0..replies).for_each(|_| drop(client.raw_reply()));
-                }
-            });
-        }
-        for round in 0..200 {
-            admin.check("ACL SETUSER u -incr", "+OK\r\n");
-            let before = admin.ask("GET n");
-            (0..10).for_each(|_| admin.check("PING", "+PONG\r\n"));
-            let after = admin.ask("GET n");
-            admin.check("ACL SETUSER u +incr", "+OK\r\n");
-            if before != after {
-                is_over.store(true, Relaxed);
-                panic!("round {round}: {before} {after}");
-            }
-            while admin.ask("GET n") == after {}
-        }
-        is_over.store(true, Relaxed);
-    });
+    Client::connect(&server).check("ACL SETUSER u on nopass ~* &* +@all", "+OK\r\n");
+    let exec: (&[u8], _) = (b"MULTI\r\nKEYS none\r\nINCR n\r\nEXEC\r\n", 4);
+    let behind: (&[u8], _) = (b"KEYS none\r\nINCR n\r\n", 2);
+    let changes = ["ACL SETUSER u -incr", "ACL SETUSER u +incr"];
+    check_that_writes_rest(&server, "AUTH u x", &[exec, exec, behind, behind], changes);
 }

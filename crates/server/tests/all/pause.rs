@@ -294,18 +294,32 @@ fn one_that_a_pause_has_stopped_goes_on_when_that_pause_ends_whatever_pause_begi
 #[test]
 fn nothing_is_written_between_the_answer_to_a_pause_and_its_end() {
     let server = start(Config { worker_threads: 3, ..config() });
-    let is_over = AtomicBool::new(false);
     let eval = |script: &str| request(&["EVAL", script, "0"]);
     let alone = eval("redis.call('incr', 'n') return redis.call('dbsize')");
     let on_its_thread = eval("redis.call('incr', 'n') redis.log(redis.LOG_DEBUG, '') return 1");
     let exec = b"MULTI\r\nINCR n\r\nKEYS none\r\nEXEC\r\n".to_vec();
-    let [mut a, ..] = clients(&server);
-    a.check("SET n 0", "+OK\r\n");
+    let writes = [(&*alone, 1), (&alone, 1), (&on_its_thread, 1), (&exec, 4), (&exec, 4)];
+    let pause = format!("CLIENT PAUSE {FOREVER_MS} WRITE");
+    check_that_writes_rest(&server, "SELECT 0", &writes, [&pause, "CLIENT UNPAUSE"]);
+}
+
+/// Clients that have said this first send such writes again and again, which raise `n` and have so many
+/// replies. Nothing is
+/// written between the answer to the request that stops them and the one that lets them go on.
+pub(crate) fn check_that_writes_rest(
+    server: &server::Running,
+    greeting: &str,
+    writes: &[(&[u8], usize)],
+    [stop, go_on]: [&str; 2],
+) {
+    let is_over = &AtomicBool::new(false);
+    let mut admin = Client::connect(server);
+    admin.check("SET n 0", "+OK\r\n");
     std::thread::scope(|scope| {
-        for (writes, replies) in [(&alone, 1), (&alone, 1), (&on_its_thread, 1), (&exec, 4), (&exec, 4)] {
-            let (server, is_over) = (&server, &is_over);
+        for (writes, replies) in writes.iter().copied() {
             scope.spawn(move || {
                 let mut client = Client::connect(server);
+                client.check(greeting, "+OK\r\n");
                 while !is_over.load(Relaxed) {
                     client.send(writes);
                     (0..replies).for_each(|_| drop(client.raw_reply()));
@@ -313,16 +327,16 @@ fn nothing_is_written_between_the_answer_to_a_pause_and_its_end() {
             });
         }
         for round in 0..200 {
-            pause_writes(&mut a);
-            let before = a.ask("GET n");
-            (0..10).for_each(|_| a.check("PING", "+PONG\r\n"));
-            let after = a.ask("GET n");
-            a.check("CLIENT UNPAUSE", "+OK\r\n");
+            admin.check(stop, "+OK\r\n");
+            let before = admin.ask("GET n");
+            (0..10).for_each(|_| admin.check("PING", "+PONG\r\n"));
+            let after = admin.ask("GET n");
+            admin.check(go_on, "+OK\r\n");
             if before != after {
                 is_over.store(true, Relaxed);
                 panic!("round {round}: {before} {after}");
             }
-            while a.ask("GET n") == after {}
+            while admin.ask("GET n") == after {}
         }
         is_over.store(true, Relaxed);
     });

@@ -1,7 +1,7 @@
 //! CLIENT LIST and CLIENT INFO: a line for each connection (`core/client_line.rs`), from the records that
 //! every worker may read. The figures of connections that other workers serve are those of their last batch.
 use super::{ABOUT, PER_CLIENT, SUB};
-use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
+use crate::core::call::{ADMIN, MayWait, ServerCall, ServerCommand, ServerRun};
 use crate::core::client_line::{Query, describe};
 use crate::core::error;
 use crate::core::session::{ClientRecord, Session};
@@ -91,7 +91,7 @@ pub(super) fn client_type(word: &[u8]) -> Result<ClientType, Error> {
 fn info(call: &mut ServerCall<'_>) -> Done {
     let mut out = Vec::new();
     let record = &call.session.record;
-    describe(record, query(record, call), &call.server.registry, call.steady.0, &mut out);
+    describe(record, own_query(call), &call.server.registry, call.steady.0, &mut out);
     call.reply.verbatim("txt", &out);
     Ok(())
 }
@@ -103,7 +103,7 @@ const LISTED_AT_ONCE: usize = if cfg!(debug_assertions) { 10 } else { 1_000 };
 fn list(call: &mut ServerCall<'_>) -> Done {
     let (server, now) = (call.server.shared(), call.steady);
     let (records, own) = (chosen_records(call)?, call.session.record.id);
-    let own_query = query(&call.session.record, call);
+    let own_query = own_query(call);
     let is_long = records.len() > LISTED_AT_ONCE;
     let write = move |reply: &mut Reply| {
         let mut out = Vec::new();
@@ -121,7 +121,7 @@ fn list(call: &mut ServerCall<'_>) -> Done {
     match &mut call.leave {
         Some(leave) if is_long => {
             let work = Box::new(move |_: &mut Session, reply: &mut Reply| write(reply));
-            leave(call.session, work).map_err(|error| error::no_thread(&error))
+            leave(call.session, work, MayWait::No).map_err(|error| error::no_thread(&error))
         }
         _ => write(call.reply),
     }
@@ -151,8 +151,8 @@ fn chosen_records(call: &ServerCall<'_>) -> Result<Vec<Arc<ClientRecord>>, Error
 
 /// The figures of the requests of the client that asks which have not run. They include the pipeline that is
 /// being served, which lies in its worker's buffer, and the arguments of this very request.
-fn query(record: &ClientRecord, call: &ServerCall<'_>) -> Query {
-    let kept = Query::kept(record);
+fn own_query(call: &ServerCall<'_>) -> Query {
+    let kept = Query::kept(&call.session.record);
     let parsed_bytes = call.args.iter_from(0).map(|arg| arg.len() as u64).sum();
     Query { len_bytes: kept.len_bytes.max(call.request_bytes as u64), parsed_bytes, ..kept }
 }

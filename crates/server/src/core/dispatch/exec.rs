@@ -114,11 +114,7 @@ impl<'s> Executor<'s> {
             true => Err(error::transaction_broken()),
             false => self.run_as_one(session, &queue, reply),
         };
-        if self.attempts.have_given_up_queue() {
-            session.put_queue_back(queue);
-            return Ok(());
-        }
-        if done.as_ref().is_err_and(error::is_put_off) {
+        if self.attempts.have_given_up_queue() || done.as_ref().is_err_and(error::is_put_off) {
             cold_path();
             session.put_queue_back(queue);
             return done;

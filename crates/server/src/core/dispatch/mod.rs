@@ -36,7 +36,7 @@ pub(crate) use alone::run_alone;
 
 use super::cross_protocol;
 use super::too_long::is_too_long;
-use crate::core::call::{Apart, Leave, ServerCall, ServerRun};
+use crate::core::call::{Apart, Leave, MayWait, ServerCall, ServerRun};
 use crate::core::command_log::Bounds;
 use crate::core::functions::FunctionInterpreter;
 use crate::core::lent::Errand;
@@ -820,7 +820,9 @@ impl<'s> Executor<'s> {
         self.note_records(session);
         let may_leave = !self.keeps_sessions && stopped_us.is_none() && !session.modes.has(Modes::EXECUTING);
         let (server, errand) = (self.server, &mut self.errand);
-        let mut leave = |session: &mut Session, apart: Apart| moving::leave(server, session, apart, errand);
+        let mut leave = |session: &mut Session, apart: Apart, may_wait: MayWait| {
+            moving::leave(server, session, (apart, may_wait), errand)
+        };
         let leave: Option<&mut Leave<'_>> = if may_leave { Some(&mut leave) } else { None };
         let done = run(&mut ServerCall {
             server,

@@ -3,7 +3,7 @@
 //! not, and until that command has ended.
 use super::elsewhere::{WIDE_WORDS, Wide};
 use super::{Executor, Request};
-use crate::core::call::Apart;
+use crate::core::call::{Apart, MayWait};
 use crate::core::lent::{Errand, OwnThread, Task, Turn, Work};
 use crate::core::registry::Row;
 use crate::core::server::Server;
@@ -13,16 +13,19 @@ use command::Flags;
 use resp::Args;
 use std::io;
 
-/// Has the worker lend the session to a thread of its own, for this.
+/// Has the worker lend the session to another thread, for this.
 pub(super) fn leave(
     server: &Server,
     session: &mut Session,
-    apart: Apart,
+    (apart, may_wait): (Apart, MayWait),
     errand: &mut Option<Errand>,
 ) -> io::Result<()> {
-    let thread = OwnThread::start(server)?;
     let work: Work = Box::new(move |turn: Turn<'_>| apart(turn.session, turn.reply));
-    *errand = Some(Errand { task: Task::Waits(work, thread), is_mute: !session.reply_mode.answers() });
+    let task = match may_wait {
+        MayWait::No => Task::Work(work),
+        MayWait::Yes => Task::Waits(work, OwnThread::start(server)?),
+    };
+    *errand = Some(Errand { task, is_mute: !session.reply_mode.answers() });
     session.after = After::Elsewhere;
     Ok(())
 }

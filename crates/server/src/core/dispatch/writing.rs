@@ -70,10 +70,7 @@ impl Executor<'_> {
             return Committed::Done;
         }
         self.begin();
-        if is_put_off && self.held == lent.passed_by() {
-            self.held = Held::Nothing;
-        }
-        let committed = if !self.may_commit() {
+        let committed = if !self.may_commit_past(lent.passed_by()) {
             Committed::Later
         } else if is_put_off {
             lent.done = Ok(());
@@ -90,7 +87,13 @@ impl Executor<'_> {
     }
 
     pub(super) fn may_commit(&self) -> bool {
-        self.held == Held::Nothing && !self.is_shut_out && !self.server.persistence.is_loading()
+        self.may_commit_past(Held::Nothing)
+    }
+
+    /// The same for what a pause of this kind does not hold back.
+    fn may_commit_past(&self, pause: Held) -> bool {
+        let is_free = self.held == Held::Nothing || self.held == pause;
+        is_free && !self.is_shut_out && !self.server.persistence.is_loading()
     }
 
     fn commit_now(&mut self, lent: &mut Lent, mut writing: Box<Writing>) -> Committed {

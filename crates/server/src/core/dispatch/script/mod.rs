@@ -384,6 +384,7 @@ impl<'s> Executor<'s> {
         session.db = db;
         (self.mark, self.serves_later) = (mark, serves_later);
         match is_of_queue {
+            // Nothing is left to be done before all of it is committed.
             true => self.attempts.held = Some(held),
             false => self.let_go_of_script(held, left),
         }
