@@ -61,7 +61,9 @@ def tell(line):
 
 def listen(hear):
     """Calls with every line that the harness writes, and ends the process when there is nobody to write."""
-    for line in sys.stdin:
+    # Not `sys.stdin`: a process of a pool closes it first of all, and would wait for ever for the lock that this
+    # thread held while it read, at the moment of the fork.
+    for line in open(0, closefd=False):
         hear(line.split())
     if os.getpgrp() == os.getpid():
         # With the processes of its pool.
