@@ -8,10 +8,12 @@ use base::Millis;
 use base::hash::Hash;
 use command::{Call, Done, Parts};
 use resp::{Reply, Span};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A request that runs in parts.
 pub(crate) struct Parted {
+    pub(in crate::core) this: Weak<Parted>,
     pub(in crate::core) server: Weak<Server>,
     /// The worker of its session.
     pub(in crate::core) worker: usize,
@@ -30,6 +32,8 @@ pub(crate) struct Parted {
     /// Of its keys, ascending.
     pub(in crate::core) hashes: Vec<Hash>,
     pub(in crate::core) progress: Mutex<Progress>,
+    /// How many of its keys are overwritten. Set while the shards of the last of them are locked.
+    pub(in crate::core) overwritten: AtomicUsize,
 }
 
 /// How far a request is. Whoever runs a part of it has the lock: its worker, behind its gate, or somebody who
@@ -64,6 +68,11 @@ pub(crate) enum Stage {
 }
 
 impl Parted {
+    /// Whether it overwrites its keys, whatever they hold, and so is written into the journal before that.
+    pub(in crate::core) fn is_early(&self) -> bool {
+        matches!(self.parts, Parts::Pairs | Parts::PairsIfNone(_))
+    }
+
     pub(in crate::core) fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! On the path of every request: where nobody reads the journal, a test of one byte, and nothing else.
-use crate::state::journal::{Journal, tell_gone};
+use crate::state::journal::Journal;
 use command::Effects;
 use disk::journal::{Draft, Records};
 use resp::{Args, Framing};
@@ -249,7 +249,9 @@ impl Recorder {
     pub(crate) fn note_expired(&self, journal: &Journal, told: &[Told]) {
         if self.is_on() {
             let effects = &mut self.notes.borrow_mut().effects;
-            told.iter().for_each(|told| tell_gone(effects, told, journal.words()));
+            told.iter().for_each(|told| {
+                journal.tell_gone(effects, told);
+            });
         }
     }
 
@@ -308,8 +310,8 @@ fn tell_what_went(effects: &mut Effects, mark: usize, journal: &Journal, view: &
     let words = journal.words();
     let is_hash = |told: &&Told| told.event == Event::FIELDS_EXPIRED;
     let mut before = Effects::default();
-    let found = view.unrecorded();
-    found.iter().for_each(|told| tell_gone(&mut before, told, words));
+    let mut found: Vec<Told> = view.unrecorded().to_vec();
+    found.retain(|told| journal.tell_gone(&mut before, told));
     // A hash whose fields have all expired is gone for whoever reads the journal, and with it its deadline.
     let hashes: Vec<Told> = found.iter().filter(is_hash).cloned().collect();
     effects.group.put_before(mark, &before.group);
@@ -320,5 +322,7 @@ fn tell_what_went(effects: &mut Effects, mark: usize, journal: &Journal, view: &
         }
     }
     view.remove_overdue();
-    view.unrecorded().iter().for_each(|told| tell_gone(effects, told, words));
+    view.unrecorded().iter().for_each(|told| {
+        journal.tell_gone(effects, told);
+    });
 }

@@ -218,6 +218,13 @@ impl Stats {
 }
 
 impl Server {
+    /// Ends CLIENT PAUSE: what it has held back goes on.
+    pub(crate) fn end_pause(&self) {
+        self.pause.stop();
+        self.keyspace.resume_expiry();
+        self.key_events.waiters.bring_back();
+    }
+
     /// The configuration in force, as it is now. It takes a lock that is held for no longer than to copy a
     /// pointer; workers keep the result until [`Server::config_version`] has changed.
     pub(crate) fn config(&self) -> Arc<Config> {

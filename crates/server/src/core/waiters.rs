@@ -123,9 +123,14 @@ pub(crate) struct Waiters {
     /// One for each shard.
     parts: Box<[Mutex<Part>]>,
     tickets: AtomicU64,
-    /// Keys that changed where nobody could serve those who wait for them.
+    /// Keys that changed where nobody could serve those who wait for them, and how many they are together
+    /// with those that a worker has taken and not yet served.
     ready: Mutex<Vec<Ready>>,
     ready_count: AtomicU64,
+    /// Held by whoever serves them.
+    serving: Mutex<()>,
+    /// Keys that changed while those who wait for them may not be served.
+    postponed: Mutex<Vec<Ready>>,
     /// INFO's `total_blocking_keys`, and `total_blocking_keys_on_nokey`: those of them of which a waiting
     /// request is tried also when the key is gone.
     pub(crate) keys: AtomicU64,
@@ -140,6 +145,8 @@ impl Waiters {
             tickets: AtomicU64::new(1),
             ready: Mutex::default(),
             ready_count: AtomicU64::new(0),
+            serving: Mutex::default(),
+            postponed: Mutex::default(),
             keys: AtomicU64::new(0),
             keys_on_nokey: AtomicU64::new(0),
         }
@@ -270,14 +277,24 @@ impl Waiters {
         }
     }
 
-    /// Keeps keys that are ready for the next worker that calls [`Waiters::take_ready`] and serves those who
-    /// wait for them.
-    pub(crate) fn make_ready(&self, more: Vec<Ready>) {
+    /// Keeps keys that are ready for the next worker that calls [`Waiters::serve_ready`].
+    pub(crate) fn make_ready(&self, mut more: Vec<Ready>) {
         if !more.is_empty() {
-            let mut ready = self.ready();
-            ready.extend(more);
-            self.ready_count.store(ready.len() as u64, Relaxed);
+            let mut ready = lock(&self.ready);
+            self.ready_count.fetch_add(more.len() as u64, Relaxed);
+            ready.append(&mut more);
         }
+    }
+
+    /// Keeps keys until [`Waiters::bring_back`] makes them ready.
+    pub(crate) fn postpone(&self, mut more: Vec<Ready>) {
+        lock(&self.postponed).append(&mut more);
+    }
+
+    /// Those who wait for keys that were postponed may be served again.
+    pub(crate) fn bring_back(&self) {
+        let postponed = std::mem::take(&mut *lock(&self.postponed));
+        self.make_ready(postponed);
     }
 
     /// Keeps all keys of these databases that somebody waits for: their values are about to change.
@@ -294,25 +311,28 @@ impl Waiters {
         self.make_ready(places);
     }
 
-    /// Whether [`Waiters::take_ready`] has any: a load.
+    /// Whether there is anything to do for [`Waiters::serve_ready`], or somebody is at it: a load.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
         self.ready_count.load(Relaxed) > 0
     }
 
-    /// What [`Waiters::make_ready`] has left.
-    pub(crate) fn take_ready(&self) -> Vec<Ready> {
-        let mut ready = self.ready();
-        self.ready_count.store(0, Relaxed);
-        std::mem::take(&mut *ready)
-    }
-
-    fn ready(&self) -> MutexGuard<'_, Vec<Ready>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Calls `serve` with each key that [`Waiters::make_ready`] has left. When it returns all are served that
+    /// were left before, also those that another worker had taken: so whoever has made a key ready answers
+    /// its client after those who wait for the key. The caller holds no shard.
+    pub(crate) fn serve_ready(&self, mut serve: impl FnMut(Ready)) {
+        while self.is_ready() {
+            let serving = lock(&self.serving);
+            let taken = std::mem::take(&mut *lock(&self.ready));
+            let count = taken.len() as u64;
+            taken.into_iter().for_each(&mut serve);
+            self.ready_count.fetch_sub(count, Relaxed);
+            drop(serving);
+        }
     }
 
     fn part(&self, shard: usize) -> MutexGuard<'_, Part> {
-        self.parts[shard].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.parts[shard])
     }
 }
 
@@ -327,4 +347,60 @@ fn written(args: &Args<'_>, replaced: &[(usize, Vec<u8>)]) -> (Vec<u8>, Vec<Span
     }
     bytes.shrink_to_fit();
     (bytes, spans)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::*};
+
+    #[test]
+    fn whoever_serves_what_is_ready_waits_for_what_another_has_taken() {
+        let waiters = Waiters::new(1);
+        let place = Place { shard: 0, db: 0, key: (*b"key").into() };
+        let (has_taken, is_awaited, is_served) =
+            (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+        let wait_for = |flag: &AtomicBool| {
+            while !flag.load(Acquire) {
+                std::thread::yield_now()
+            }
+        };
+        for _ in 0..100 {
+            [&has_taken, &is_awaited, &is_served].iter().for_each(|flag| flag.store(false, Release));
+            waiters.make_ready(vec![Ready::for_all(place.clone())]);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    waiters.serve_ready(|_| {
+                        has_taken.store(true, Release);
+                        wait_for(&is_awaited);
+                        (0..10).for_each(|_| std::thread::yield_now());
+                        is_served.store(true, Release);
+                    })
+                });
+                wait_for(&has_taken);
+                is_awaited.store(true, Release);
+                waiters.serve_ready(|_| unreachable!("there is but one"));
+                assert!(is_served.load(Acquire));
+            });
+            assert!(!waiters.is_ready());
+        }
+    }
+
+    #[test]
+    fn what_is_postponed_is_ready_when_it_is_brought_back() {
+        let waiters = Waiters::new(1);
+        let place = Place { shard: 0, db: 0, key: (*b"key").into() };
+        waiters.postpone(vec![Ready { place, first: Ticket(3) }]);
+        assert!(!waiters.is_ready());
+        waiters.bring_back();
+        let mut served = Vec::new();
+        waiters.serve_ready(|ready| served.push(ready.first));
+        assert_eq!((served, waiters.is_ready()), (vec![Ticket(3)], false));
+        waiters.bring_back();
+        assert!(!waiters.is_ready());
+    }
 }

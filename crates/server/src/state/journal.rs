@@ -17,6 +17,7 @@ use crate::state::config::Config;
 use crate::state::gate::Alone;
 use command::{Effects, Words};
 use disk::journal::{Merge, Reader, Records, Run};
+use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -66,7 +67,18 @@ pub(crate) struct Journal {
     /// What the readers go by has changed: the thread calls them before it rests.
     is_to_look: AtomicBool,
     is_ending: AtomicBool,
+    /// A record that is there before what it tells is done ([`Early`]).
+    early: Mutex<Option<Arc<dyn Early>>>,
+    has_early: AtomicBool,
     pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A request that overwrites keys, whose record is written before all of them are. What becomes meanwhile, by
+/// itself, of the old value of one of them (it expires, or is evicted) must not stand behind that record:
+/// whoever reads the journal has the new value by then, and would lose it.
+pub(crate) trait Early: Send + Sync {
+    /// Whether this key is one that it has still to overwrite. The key's shard is locked.
+    fn is_due(&self, db: u16, key: &[u8]) -> bool;
 }
 
 /// The number of the next record, on cache lines of its own: all workers write it.
@@ -142,6 +154,8 @@ impl Journal {
             is_urgent: AtomicBool::new(false),
             is_to_look: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
+            early: Mutex::default(),
+            has_early: AtomicBool::new(false),
             thread: Mutex::default(),
         };
         journal.obey(config);
@@ -224,13 +238,45 @@ impl Journal {
         self.lanes[lane].lock().spare.pop().unwrap_or_default()
     }
 
+    /// From here on, until [`Journal::end_early`], such a request is under way. Its record comes next.
+    pub(crate) fn begin_early(&self, request: Arc<dyn Early>) {
+        *self.early.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
+        self.has_early.store(true, Release);
+    }
+
+    /// It has overwritten all its keys.
+    pub(crate) fn end_early(&self) {
+        if self.has_early.swap(false, AcqRel) {
+            *self.early.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
+
+    /// Whether what has become of a key by itself is told: its shard is locked.
+    fn tells(&self, told: &Told) -> bool {
+        if !self.has_early.load(Acquire) {
+            return true;
+        }
+        cold_path();
+        let early = self.early.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        early.is_none_or(|request| !request.is_due(told.db, &told.key))
+    }
+
+    /// Adds what has gone by itself to `effects`: a key, or fields of a hash, whose shard is locked. Other
+    /// events are the doing of commands, which are recorded by themselves. Returns whether it is told.
+    pub(crate) fn tell_gone(&self, effects: &mut Effects, told: &Told) -> bool {
+        let is_told = self.tells(told);
+        if is_told {
+            tell_gone(effects, told, self.words());
+        }
+        is_told
+    }
+
     /// Keys have gone by themselves, whose shards the caller holds.
     pub(crate) fn record_gone(&self, told: &[Told]) {
-        let words = self.words();
         let mut lane = self.lanes[self.lanes.len() - 1].lock();
         let (mut effects, mut records) = (Effects::default(), Records::default());
         for told in told {
-            tell_gone(&mut effects, told, words);
+            self.tell_gone(&mut effects, told);
             if !effects.group.is_empty() {
                 // Under the lane's lock, so that its numbers ascend.
                 effects.group.finish(self.take_number(), &mut records);
@@ -458,9 +504,7 @@ impl Lane {
     }
 }
 
-/// Adds what has gone by itself to `effects`: a key, or fields of a hash. Other events are the doing of
-/// commands, which are recorded by themselves.
-pub(crate) fn tell_gone(effects: &mut Effects, told: &Told, words: Words) {
+fn tell_gone(effects: &mut Effects, told: &Told, words: Words) {
     effects.begin(told.db, words);
     let word = match told.event {
         Event::EXPIRED => words.expired(),

@@ -226,15 +226,6 @@ impl Keyspace {
         if let Some(listener) = self.listener() {
             listener.flush(self, db);
         }
-        self.flush_untold(db)
-    }
-
-    /// Empties all databases, of which nobody is told: what was there comes back.
-    pub fn clear(&self) -> Vec<Garbage> {
-        self.flush_untold(None).1
-    }
-
-    fn flush_untold(&self, db: Option<u16>) -> (u64, Vec<Garbage>) {
         let mut garbage = Vec::new();
         let mut keys = 0;
         for index in 0..self.shards() {

@@ -289,3 +289,45 @@ fn a_stream_that_comes_to_be_wakes_a_read_that_then_meets_another_key_of_the_wro
     let text = texts(&readers[0].receive().unwrap()).remove(0);
     assert!(text.starts_with("WRONGTYPE"), "{text}");
 }
+
+#[test]
+fn who_waits_is_served_when_a_pause_is_over_that_began_with_the_push() {
+    let server = server();
+    let mut observer = server.client().unwrap();
+    for (mode, end) in [("WRITE", "CLIENT UNPAUSE"), ("ALL", "PING"), ("WRITE", "PING")] {
+        let length = if end == "PING" { 50 } else { 100_000 };
+        let mut waiters = let_wait(&server, &mut observer, &["BLPOP key 0", "BLPOP key 0"]);
+        for request in ["MULTI", &format!("CLIENT PAUSE {length} {mode}"), "RPUSH key a b"] {
+            call(&mut observer, request);
+        }
+        assert_eq!(texts(&call(&mut observer, "EXEC")), ["OK", "2"]);
+        if end != "PING" {
+            assert_eq!(texts(&call(&mut observer, "LRANGE key 0 -1")), ["a", "b"], "nothing changes");
+            assert_eq!(waiting(&mut observer), 2);
+            call(&mut observer, end);
+        }
+        server.time.advance(Duration::from_millis(60));
+        for (waiter, element) in waiters.iter_mut().zip(["a", "b"]) {
+            assert_eq!(texts(&waiter.receive().unwrap()), ["key", element]);
+        }
+        assert_eq!(texts(&call(&mut observer, "EXISTS key")), ["0"]);
+    }
+}
+
+#[test]
+fn data_that_is_loaded_again_is_new_to_those_who_watch_it_or_keep_copies() {
+    let server = server();
+    let (mut watcher, mut keeper, mut other) =
+        (server.client().unwrap(), server.client().unwrap(), server.client().unwrap());
+    call(&mut other, "SET key value");
+    call(&mut watcher, "WATCH key");
+    for request in ["HELLO 3", "CLIENT TRACKING ON", "GET key"] {
+        call(&mut keeper, request);
+    }
+    assert_eq!(texts(&call(&mut other, "DEBUG RELOAD")), ["OK"]);
+    for request in ["MULTI", "PING"] {
+        call(&mut watcher, request);
+    }
+    assert_eq!(texts(&call(&mut watcher, "EXEC")), ["(null)"]);
+    assert_eq!(texts(&keeper.receive().unwrap()), ["invalidate", ""]);
+}

@@ -412,3 +412,67 @@ fn a_server_ends_while_one_runs() {
     drop(server);
     assert!(one.receive().is_err());
 }
+
+#[test]
+fn old_values_that_go_by_themselves_do_not_take_the_new_ones_along_in_the_append_only_file() {
+    let server = server(2);
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    call(&mut other, "CONFIG SET appendonly yes");
+    wait_until(&mut other, |other| figure(other, "aof_rewrite_in_progress") == "0");
+    let request = format!("MSET{} key7 twice key7 last", pairs("new"));
+    for _ in 0..2 {
+        for n in 0..MANY {
+            let field = [format!("HSET key{n} f x"), format!("HPEXPIRE key{n} 10 FIELDS 1 f")];
+            let value = [format!("SET key{n} old"), format!("PEXPIRE key{n} 10")];
+            let requests = if n % 3 == 0 { field } else { value };
+            requests.iter().for_each(|request| other.send(&words(request)).unwrap());
+            requests.iter().for_each(|_| drop(other.receive().unwrap()));
+        }
+        call(&mut other, "CONFIG RESETSTAT");
+        hold_after(&server, 3, &mut one, &request);
+        server.time.advance(std::time::Duration::from_millis(20));
+        let went = |other: &mut RespClient| figure(other, "expired_keys") != "0";
+        wait_until(&mut other, |other| went(other) && figure(other, "expired_subkeys") != "0");
+        server.server.hold_parts_after(None);
+        one.receive().unwrap();
+        assert_eq!(text(&call(&mut other, "DBSIZE")), MANY.to_string());
+        let before = digest(&mut other);
+        assert_eq!(text(&call(&mut other, "DEBUG LOADAOF")), "OK");
+        assert_eq!(text(&call(&mut other, "DBSIZE")), MANY.to_string());
+        assert_eq!(digest(&mut other), before);
+        call(&mut other, "FLUSHALL");
+    }
+}
+
+#[test]
+fn who_waits_and_names_a_key_of_it_is_served_when_it_has_ended() {
+    let server = server(2);
+    let (mut one, mut other, mut waits) =
+        (server.client().unwrap(), server.client().unwrap(), server.client().unwrap());
+    // Those that come first and those that come last among its keys.
+    let all: Vec<usize> = (0..MANY).step_by(MANY / 20).collect();
+    for (request, ends) in [
+        (format!("DEL{}", names()), "x"),
+        (format!("MSET{}", pairs("new")), "WRONGTYPE"),
+        (format!("MSETNX{}", pairs("new")), "WRONGTYPE"),
+    ] {
+        for n in &all {
+            call(&mut other, "FLUSHALL");
+            call(&mut other, "SET key1 old");
+            if request.starts_with("MSETNX") {
+                call(&mut other, "DEL key1");
+            }
+            waits.send(&words(&format!("BLMOVE source key{n} LEFT RIGHT 0"))).unwrap();
+            wait_until(&mut other, |other| figure(other, "blocked_clients") == "1");
+            hold_after(&server, MANY / 10, &mut one, &request);
+            assert_eq!(text(&call(&mut other, "RPUSH source x")), "1");
+            assert_eq!(text(&call(&mut other, "LLEN source")), "1", "it is not served yet");
+            server.server.hold_parts_after(None);
+            one.receive().unwrap();
+            let served = text(&waits.receive().unwrap());
+            assert!(served.starts_with(ends), "{} key{n}: {served}", &request[..6]);
+            let left = text(&call(&mut other, "LLEN source"));
+            assert_eq!(left, if ends == "x" { "0" } else { "1" });
+        }
+    }
+}

@@ -62,8 +62,7 @@ fn pause(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn unpause(call: &mut ServerCall<'_>) -> Done {
-    call.server.pause.stop();
-    call.server.keyspace.resume_expiry();
+    call.server.end_pause();
     call.server.mailboxes.iter().for_each(Mailbox::wake);
     call.reply.ok();
     Ok(())

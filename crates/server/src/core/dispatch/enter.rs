@@ -46,8 +46,7 @@ impl<'s> Executor<'s> {
     fn look_at_pause(&self) -> Held {
         let held = self.server.pause.held(self.now.steady);
         if held == Held::Nothing {
-            self.server.pause.stop();
-            self.server.keyspace.resume_expiry();
+            self.server.end_pause();
         }
         held
     }

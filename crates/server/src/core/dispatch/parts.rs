@@ -16,7 +16,9 @@
 //!
 //! Its place among all others is anywhere between its beginning and its end, since no other request has to do
 //! with its keys in between. In the journal it is one record: of one that writes whatever is there, at its
-//! beginning, so that a key of its own which is evicted meanwhile goes behind it; of others, at their end.
+//! beginning, so that a key of its own which is evicted meanwhile goes behind it, unless it is still to be
+//! overwritten (`Early`); of others, at their end. Clients that wait for a key and name one of its keys are
+//! served when it has ended.
 //! What happens to its keys is told with each part; who hears of one key and asks for another has to wait
 //! too.
 use super::alone::run_under_gates;
@@ -29,11 +31,13 @@ use crate::core::parted::{Parted, Progress, Stage};
 use crate::core::registry::{Row, Run};
 use crate::core::session::Session;
 use crate::core::written_elsewhere::Committed;
+use crate::state::journal::Early;
 use crate::state::moving::InParts;
 use base::hash::Hash;
 use command::{Call, DataRun, Done, Flags, Parts};
 use net::Tick;
 use resp::{Args, Reply};
+use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex};
 use store::Garbage;
 
@@ -71,7 +75,8 @@ impl<'s> Executor<'s> {
             };
             let session = &*turn.session;
             let tracks = session.modes.has(Modes::TRACKING).then(|| Arc::clone(&session.record));
-            *turn.parts = Some(Arc::new(Parted {
+            *turn.parts = Some(Arc::new_cyclic(|this| Parted {
+                this: this.clone(),
                 server,
                 worker: session.record.worker,
                 db: session.db,
@@ -84,6 +89,7 @@ impl<'s> Executor<'s> {
                 leaves_trace: session.leaves_trace,
                 hashes: keys.into_iter().map(|(hash, _)| hash).collect(),
                 progress: Mutex::new(Progress::new(order, turn.reply)),
+                overwritten: AtomicUsize::new(0),
             }));
             Ok(())
         };
@@ -226,7 +232,10 @@ impl<'s> Executor<'s> {
             Parts::PairsIfNone(_) => progress.sum = 1,
             _ => {}
         }
-        if matches!(parted.parts, Parts::Pairs | Parts::PairsIfNone(_)) {
+        if parted.is_early() && self.recorder.is_on() {
+            if let Some(this) = parted.this.upgrade() {
+                self.server.journal.begin_early(this);
+            }
             self.record_parted(parted, progress);
         }
     }
@@ -239,10 +248,10 @@ impl<'s> Executor<'s> {
         run: impl FnOnce(&mut Call<'_, '_>) -> Done,
         answer: &mut Reply,
     ) -> Done {
-        let Progress { request, order, ran, spans, .. } = progress;
+        let Progress { stage, request, order, ran, spans, .. } = progress;
         let mine = &order[*ran..order.len().min(*ran + PART_KEYS)];
         *ran += mine.len();
-        let values = usize::from(matches!(parted.parts, Parts::Pairs | Parts::PairsIfNone(_)));
+        let values = usize::from(parted.is_early());
         let args = request.some(mine.iter().flat_map(|at| *at as usize..=*at as usize + values), spans);
         let keyspace = &self.server.keyspace;
         let names: Vec<&[u8]> = args.iter_from(1).step_by(1 + values).collect();
@@ -250,6 +259,13 @@ impl<'s> Executor<'s> {
         let (mut view, keys) = keyspace.lock(parted.db, parted.now, &self.config.store, names);
         self.prepare(&mut view, self.server.registry.row(parted.row), &keys);
         let done = run(&mut Call::new(&mut view, args, &keys, answer));
+        if parted.is_early() && *stage == Stage::Runs {
+            if self.recorder.is_on() && view.has_garbage() {
+                // Of old values, which had expired: it is not told, for the record of the new ones is there.
+                self.recorder.note_gone(&self.server.journal, &mut view);
+            }
+            parted.overwritten.store(*ran, Release);
+        }
         self.let_go(view);
         done
     }
@@ -267,7 +283,9 @@ impl<'s> Executor<'s> {
             self.record_parted(parted, progress);
         }
         progress.stage = Stage::Ended;
+        self.server.journal.end_early();
         self.server.moving.end_parts();
+        self.server.key_events.waiters.bring_back();
     }
 
     /// The request is written into the journal.
@@ -339,6 +357,16 @@ impl Progress {
             records_end: 0,
             spans: Vec::new(),
         }
+    }
+}
+
+impl Early for Parted {
+    fn is_due(&self, db: u16, key: &[u8]) -> bool {
+        let Some(server) = self.server.upgrade().filter(|_| db == self.db) else { return false };
+        let hash = server.keyspace.hash(key);
+        // A key that is named twice is overwritten twice.
+        let last = self.hashes.partition_point(|other| *other <= hash).checked_sub(1);
+        last.is_some_and(|last| self.hashes[last] == hash && last >= self.overwritten.load(Acquire))
     }
 }
 

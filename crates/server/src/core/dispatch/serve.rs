@@ -19,9 +19,12 @@ use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session, Ticket, Waiting};
 use crate::core::waiters::{Place, Ready, Waiter};
 use crate::state::acl::log::Context;
+use crate::state::moving::InParts;
+use crate::state::pause::Held;
 use base::Millis;
 use command::{Call, DataRun, Done, Flags, Wait};
 use resp::{Args, Protocol, Reply};
+use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use store::{Key, Told, View};
@@ -41,6 +44,8 @@ enum Outcome {
     Waits,
     /// A shard that it needs is held by another thread.
     Contended,
+    /// It may not be served now.
+    Postponed,
 }
 
 /// What came of trying those who wait for a key.
@@ -51,6 +56,25 @@ enum Tried {
     Enough,
     /// The request with this ticket could not be tried: a shard that it needs is held by another thread.
     Contended(Ticket),
+    /// The request with this ticket may not be served now, so those behind it are not either.
+    Postponed(Ticket),
+}
+
+/// How often shards are asked for that another thread holds, which lasts about a microsecond mostly. To let
+/// go of the others for that would let somebody in who takes what is there for a waiting request.
+const ASKED_MAX: usize = 64;
+
+/// Locks the shards of a waiting request's keys as well; None where another thread holds one of them for
+/// long.
+fn add_soon<'v>(view: &mut View<'v>, waiter: &'v Waiter) -> Option<Vec<Key<'v>>> {
+    for _ in 0..ASKED_MAX {
+        if let Some(keys) = view.try_add(waiter.db, waiter.keys()) {
+            return Some(keys);
+        }
+        cold_path();
+        (0..ASKED_MAX).for_each(|_| std::hint::spin_loop());
+    }
+    None
 }
 
 impl<'s> Executor<'s> {
@@ -153,9 +177,11 @@ impl<'s> Executor<'s> {
         // From here on the view lives no longer than the requests that it is lent to.
         let mut view = view.shortened();
         let (mut contended, mut next, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let mut postponed = Vec::new();
         for (Ready { place, .. }, due) in ready.iter().zip(&due) {
             match self.serve_key(&mut view, place, due, &mut told) {
                 Tried::Contended(first) => contended.push(Ready { place: place.clone(), first }),
+                Tried::Postponed(first) => postponed.push(Ready { place: place.clone(), first }),
                 Tried::All(Some(last)) if due.len() == count => {
                     next.push(Ready { place: place.clone(), first: Ticket(last.0 + 1) });
                 }
@@ -170,6 +196,9 @@ impl<'s> Executor<'s> {
         told.extend(rest);
         next.extend(events.waiters.awaited(&told).into_iter().map(Ready::for_all));
         events.waiters.make_ready(contended);
+        if !postponed.is_empty() {
+            self.postpone(postponed);
+        }
         match next.is_empty() {
             true => self.free(view),
             false => self.serve(view, next, round + 1),
@@ -208,6 +237,7 @@ impl<'s> Executor<'s> {
                 }
                 Outcome::Waits => {}
                 Outcome::Contended => return Tried::Contended(waiter.ticket),
+                Outcome::Postponed => return Tried::Postponed(waiter.ticket),
             }
         }
         Tried::All(due.last().map(|waiter| waiter.ticket))
@@ -220,6 +250,9 @@ impl<'s> Executor<'s> {
             return Outcome::Waits;
         }
         let row = self.server.registry.row(waiter.row);
+        if self.is_postponed(waiter, row) {
+            return Outcome::Postponed;
+        }
         if waiter.users_version < self.users.version()
             && let Err(outcome) = self.permits_now(waiter, row)
         {
@@ -233,7 +266,7 @@ impl<'s> Executor<'s> {
             self.refuse_waiter(waiter, row, error::OUT_OF_MEMORY);
             return Outcome::Answered;
         }
-        let Some(keys) = view.try_add(waiter.db, waiter.keys()) else { return Outcome::Contended };
+        let Some(keys) = add_soon(view, waiter) else { return Outcome::Contended };
         let Run::Data(DataRun::Blocking(long)) = row.run else {
             unreachable!("only commands that may wait are queued")
         };
@@ -288,14 +321,40 @@ impl<'s> Executor<'s> {
     pub(super) fn serve_ready(&self) {
         let (server, settings) = (self.server, &self.config.store);
         let waiters = &server.key_events.waiters;
-        while waiters.is_ready() {
-            for Ready { place, first: ticket } in waiters.take_ready() {
-                let Some(first) = waiters.next(&place, ticket, 1).pop() else { continue };
-                let names: Vec<_> = std::iter::once(&*place.key).chain(first.keys()).collect();
-                let names = names.into_iter().map(|name| (name, server.keyspace.hash(name)));
-                let (view, _) = server.keyspace.lock(place.db, self.now.wall, settings, names);
-                self.serve(view, vec![Ready { place: place.clone(), first: ticket }], 0);
-            }
+        waiters.serve_ready(|Ready { place, first: ticket }| {
+            let Some(first) = waiters.next(&place, ticket, 1).pop() else { return };
+            let names: Vec<_> = std::iter::once(&*place.key).chain(first.keys()).collect();
+            let names = names.into_iter().map(|name| (name, server.keyspace.hash(name)));
+            let (view, _) = server.keyspace.lock(place.db, self.now.wall, settings, names);
+            self.serve(view, vec![Ready { place: place.clone(), first: ticket }], 0);
+        });
+    }
+
+    /// Whether a request that waits may not be served now: its client is held back (CLIENT PAUSE), or it
+    /// names a key of a request that runs in parts.
+    fn is_postponed(&self, waiter: &Waiter, row: &Row) -> bool {
+        let held = match self.server.pause.word() {
+            0 => Held::Nothing,
+            _ => self.server.pause.held(self.now.steady),
+        };
+        let is_held = match held {
+            Held::Nothing => false,
+            Held::Writes => row.flags.has_any(Flags::WRITE.or(Flags::MAY_REPLICATE)),
+            Held::Everything => true,
+        };
+        let in_parts = || self.server.moving.in_parts();
+        let names_any = |parts: Arc<dyn InParts>| waiter.keys().any(|key| parts.names(Some(waiter.db), key));
+        is_held || in_parts().is_some_and(names_any)
+    }
+
+    /// Keeps these keys until nothing stands against serving those who wait for them.
+    #[cold]
+    fn postpone(&self, keys: Vec<Ready>) {
+        let waiters = &self.server.key_events.waiters;
+        waiters.postpone(keys);
+        // What stood against it may have ended before they were noted.
+        if self.server.pause.word() == 0 && self.server.moving.in_parts().is_none() {
+            waiters.bring_back();
         }
     }
 }

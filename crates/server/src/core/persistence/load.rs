@@ -55,7 +55,7 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
 pub(crate) fn load_again(server: &Server, keeps: bool, replaces: bool) -> Result<(), String> {
     let config = server.config();
     if !keeps {
-        free_flushed(server, &mut server.keyspace.clear());
+        free_flushed(server, &mut server.keyspace.flush(None).1);
         server.scripts.libraries.flush();
     }
     load_file(server, &config, &config.dir.join(&config.snapshots.file_name), replaces)

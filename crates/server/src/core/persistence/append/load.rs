@@ -80,7 +80,7 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
 
 /// Loads it again (DEBUG LOADAOF), while the caller holds all gates. What is there goes before.
 pub(crate) fn load_again(server: &Server, config: &Config) -> Result<(), String> {
-    free_flushed(server, &mut server.keyspace.clear());
+    free_flushed(server, &mut server.keyspace.flush(None).1);
     let files = lock(&server.append.files);
     let (folder, manifest) = (files.folder.clone(), files.manifest.clone());
     drop(files);
