@@ -6,10 +6,75 @@
 //! it, so a single counter may be negative; only their sum means anything.
 //!
 //! What is counted is what a block costs, not what was asked for: its head and the grain of its size.
+//!
+//! While somebody holds all data as it was at one moment (a [`Holder`]: a snapshot), memory is in use that
+//! nobody else needs any more: the old nodes of which commands have made copies, and values that were
+//! deleted. How much that is, is known from both ends: it grows by what is copied, and by what should have
+//! become free when it was dropped and did not; it falls by what becomes free when the holder lets go. It is
+//! an estimate (two holders may hold the same; a copied value may have two owners that live), and none where
+//! nobody holds.
 use crate::memory::arena;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Holds all data as it was at one moment, as long as it lives.
+#[derive(Debug)]
+pub struct Holder(());
+
+static HOLDERS: AtomicUsize = AtomicUsize::new(0);
+static HELD: AtomicI64 = AtomicI64::new(0);
+
+impl Holder {
+    /// Begins to hold.
+    #[allow(clippy::new_without_default, reason = "it counts")]
+    pub fn new() -> Holder {
+        HOLDERS.fetch_add(1, Relaxed);
+        Holder(())
+    }
+
+    /// Runs `free`, by which the holder lets go of some of what it holds.
+    pub fn letting_go<R>(free: impl FnOnce() -> R) -> R {
+        let before = thread_bytes();
+        let result = free();
+        HELD.fetch_sub((before - thread_bytes()).max(0), Relaxed);
+        result
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        if HOLDERS.fetch_sub(1, Relaxed) == 1 {
+            HELD.store(0, Relaxed);
+        }
+    }
+}
+
+/// Whether anybody holds all data.
+#[inline]
+pub fn has_holders() -> bool {
+    HOLDERS.load(Relaxed) > 0
+}
+
+/// About how many bytes are in use only because somebody holds all data.
+#[inline]
+pub fn held_bytes() -> u64 {
+    HELD.load(Relaxed).max(0) as u64
+}
+
+/// Drops what takes about so many bytes. What does not become free is held by somebody.
+pub fn drop_of<T>(bytes: u64, value: T) {
+    if !has_holders() {
+        return drop(value);
+    }
+    let before = thread_bytes();
+    drop(value);
+    let (bytes, freed) = (bytes as i64, before - thread_bytes());
+    // Less than that is the grain of the estimate.
+    if freed < bytes / 2 {
+        HELD.fetch_add(bytes - freed.max(0), Relaxed);
+    }
+}
 
 /// Threads with a counter of their own.
 const OWN: usize = 127;
@@ -53,7 +118,11 @@ pub fn copied_bytes() -> u64 {
 pub(crate) fn count_copied<R>(copy: impl FnOnce() -> R) -> R {
     let before = thread_bytes();
     let copied = copy();
-    COPIED.fetch_add((thread_bytes() - before).max(0) as u64, Relaxed);
+    let bytes = (thread_bytes() - before).max(0);
+    COPIED.fetch_add(bytes as u64, Relaxed);
+    if has_holders() {
+        HELD.fetch_add(bytes, Relaxed);
+    }
     copied
 }
 

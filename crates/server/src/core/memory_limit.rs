@@ -3,6 +3,7 @@
 //! ```text
 //! counted = used_memory - buffers of clients and of the event loops
 //!                       - garbage: what the background thread has yet to free
+//!                       - held: what only a snapshot that is being written has still (pack::counted)
 //!
 //!                  over the limit                  under the target, or all the rest
 //!                                                  claimed by other workers
@@ -12,6 +13,9 @@
 //!      |   half of its share of what     |      worker goes on making room at its turns
 //!      |   is left: it counts            no key may go: the command is refused (OOM)
 //! ```
+//!
+//! What a snapshot holds comes back when it is written, and evicting more would not make it less: so a
+//! process takes more than the limit meanwhile, as one that forks does.
 //!
 //! Garbage beyond a tenth of the limit is no reason to evict or to refuse, because it is on its way to be
 //! freed; commands that need memory wait for it.
@@ -49,7 +53,12 @@ use store::{Beside, Eviction, Evictor, Garbage, Outcome, Policy, Weight, counted
 /// What does not count against `maxmemory` though it is in use: mem_not_counted_for_evict.
 pub(crate) fn uncounted_bytes(server: &Server) -> u64 {
     let garbage = garbage_beyond(server, server.config().maxmemory_bytes);
-    beside_bytes(server).saturating_sub(garbage)
+    beside_bytes(server).saturating_sub(garbage) + held_bytes(counted::used_bytes() as u64)
+}
+
+/// What only snapshots hold, of so many bytes in all. They hold no more than there was when they began.
+fn held_bytes(used_bytes: u64) -> u64 {
+    counted::held_bytes().min(used_bytes / 2)
 }
 
 /// Buffers of clients and of the journal, and what is about to be freed.
@@ -60,7 +69,8 @@ fn beside_bytes(server: &Server) -> u64 {
 
 /// The bytes that count against `maxmemory`, without holes: the data, and what the server itself takes.
 fn counted_bytes(server: &Server) -> u64 {
-    (counted::used_bytes() as u64).saturating_sub(beside_bytes(server))
+    let used_bytes = counted::used_bytes() as u64;
+    used_bytes.saturating_sub(beside_bytes(server) + held_bytes(used_bytes))
 }
 
 /// Garbage on its way to be freed may take this part of the limit beside the data.
@@ -334,9 +344,11 @@ impl<'s> MemoryLimit<'s> {
 
     /// Evicts keys until this thread has freed so many bytes.
     fn free(&mut self, wanted_bytes: i64, now: Millis, watch: &Stopwatch) -> Room {
-        let start = counted::thread_bytes();
+        // A leaf that a snapshot holds is copied first, which takes nothing that counts.
+        let taken = || counted::thread_bytes() - counted::held_bytes() as i64;
+        let start = taken();
         let mut keys = 0;
-        while start - counted::thread_bytes() + weight(&self.garbage) < wanted_bytes {
+        while start - taken() + weight(&self.garbage) < wanted_bytes {
             let keyspace = &self.server.keyspace;
             if keyspace.evict(&mut self.evictor, now, &self.eviction, &mut self.garbage) == Outcome::Nothing {
                 return Room::None;

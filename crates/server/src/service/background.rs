@@ -24,7 +24,7 @@ fn work(jobs: &Jobs, server: &Weak<Server>) {
     while let Some(job) = await_job(jobs, next) {
         match job {
             Job::Free(piece, bytes) => {
-                drop(piece);
+                pack::counted::drop_of(bytes.max(0) as u64, piece);
                 jobs.note_freed(bytes);
             }
             Job::Purge => {

@@ -16,6 +16,7 @@ use crate::eviction::uses::Uses;
 use crate::keyspace::shards::Draws;
 use crate::{Key, Keyspace, View};
 use base::random::Random;
+use pack::counted::Holder;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How much there is of a value, as far as that is known at once.
@@ -31,7 +32,9 @@ pub struct Extent {
 impl Keyspace {
     /// A keyspace for [`Keyspace::share_with`]. It takes a while to make where there are many shards.
     pub fn empty_aside(&self, random: &mut Random) -> Keyspace {
-        self.beside(self.shard_bits, random)
+        let mut aside = self.beside(self.shard_bits, random);
+        aside.holder = Some(Holder::new());
+        aside
     }
 
     /// Shares all keys of one database with an empty keyspace. The caller makes sure that no command is half

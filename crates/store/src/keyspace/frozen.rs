@@ -18,6 +18,7 @@ use crate::snapshot::ValueRef;
 use crate::value::Value;
 use crate::{Deadline, Keyspace, Policy, Usage};
 use base::Millis;
+use pack::counted::Holder;
 use pack::map::Map;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -56,6 +57,8 @@ pub struct FrozenShard {
 
 /// What has to be known of the moment to read what was frozen.
 struct Moment {
+    #[expect(dead_code, reason = "its end says that nothing is held any more")]
+    holder: Holder,
     now: Millis,
     seeds: Seeds,
     tracking: Tracking,
@@ -78,6 +81,7 @@ impl Keyspace {
     /// after the other. `policy` says which uses of keys are wanted.
     pub fn freeze(&self, now: Millis, policy: Policy) -> Frozen {
         let moment = Arc::new(Moment {
+            holder: Holder::new(),
             now,
             seeds: self.seeds,
             tracking: policy.tracking(),
@@ -135,7 +139,7 @@ impl FrozenShard {
 
     /// Lets go of it, with a `pause` behind each leaf that nobody else has any more.
     pub fn let_go(self, pause: &mut dyn FnMut()) {
-        self.map.let_go(pause);
+        Holder::letting_go(|| self.map.let_go(pause));
     }
 }
 

@@ -16,6 +16,7 @@ use base::Millis;
 use base::hash::Seed;
 use base::random::Random;
 use pack::arena::is_evacuating;
+use pack::counted;
 use pack::image::Draft;
 use pack::map::{Found, Map, Shared};
 use std::hint::cold_path;
@@ -302,8 +303,9 @@ pub(crate) fn discard(value: Option<Shared<Value>>, garbage: &mut Vec<Garbage>) 
     let Some(value) = value else { return 0 };
     let bytes = value_bytes(&value);
     // If another owner holds the value too, dropping it frees nothing and is quick.
-    if is_heavy(&value, bytes) && !value.is_shared() {
-        garbage.push(Garbage::of_bytes(bytes, value));
+    match is_heavy(&value, bytes) && !value.is_shared() {
+        true => garbage.push(Garbage::of_bytes(bytes, value)),
+        false => counted::drop_of(bytes, value),
     }
     bytes
 }

@@ -29,6 +29,7 @@ use base::Millis;
 use base::hash::{Hash, SHARD_BITS_MAX, Seed};
 use base::permutation::Permutation;
 use base::random::Random;
+use pack::counted::Holder;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -79,6 +80,16 @@ pub struct Keyspace {
     pub(crate) is_expiry_resting: AtomicBool,
     /// The shard at which the next call of `expire` begins, after one that ran out of budget.
     pub(crate) expire_turn: AtomicUsize,
+    /// In a keyspace that shares all keys of a database with another.
+    pub(crate) holder: Option<Holder>,
+}
+
+impl Drop for Keyspace {
+    fn drop(&mut self) {
+        if self.holder.is_some() {
+            Holder::letting_go(|| drop(std::mem::take(&mut self.cells)));
+        }
+    }
 }
 
 const _: () = {
@@ -115,6 +126,7 @@ impl Keyspace {
             seeds,
             is_expiry_resting: AtomicBool::new(false),
             expire_turn: AtomicUsize::new(0),
+            holder: None,
         }
     }
 

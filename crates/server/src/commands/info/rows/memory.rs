@@ -107,8 +107,8 @@ pub(in super::super) const MEMORY: &[Metric] = &[
     .unit(Unit::Bytes),
     gauge(
         "mem_not_counted_for_evict",
-        "Memory that does not count against `maxmemory`: buffers of clients, and values that wait \
-        to be freed in the background, these up to a tenth of `maxmemory`.",
+        "Memory that does not count against `maxmemory`: buffers of clients, values that wait \
+        to be freed in the background, up to a tenth of `maxmemory`, and what only a snapshot holds.",
         |r| uncounted_bytes(r.server).into(),
     )
     .unit(Unit::Bytes),
