@@ -664,23 +664,6 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         *self.block = block;
     }
 
-    /// Moves to a smaller block once an eighth is empty.
-    fn shrink(&mut self) {
-        let wanted = self.wanted_bytes();
-        if (self.block.len() - wanted) * 8 >= self.block.len() && self.block.is_larger_than_for(wanted) {
-            self.respread(wanted);
-        }
-    }
-
-    /// Gives back what room there is beyond `kept_bytes`, an eighth or not: for whoever removes in order to
-    /// free memory.
-    pub(crate) fn fit(&mut self, kept_bytes: usize) {
-        let wanted = self.wanted_bytes() + kept_bytes;
-        if self.block.is_sole() && self.block.is_larger_than_for_entries(wanted) {
-            self.respread(wanted);
-        }
-    }
-
     /// Rewrites all lengths so wide that they can say `len`.
     fn widen(&mut self, len: usize, bytes: usize) {
         let old = Kind::of(&self.block);

@@ -1,8 +1,10 @@
 //! Room in a leaf whose entries come one after another in the order of their places: it is taken at once, and
-//! what is left of it given back when the next leaf begins.
+//! what is left of it given back when the next leaf begins. And the room that a leaf gives back as it
+//! shrinks.
 use super::kind::Kind;
 use super::{Draft, Tagged, entry_len};
 use crate::map::form::Form;
+use crate::memory::arena;
 use crate::memory::block::Block;
 use crate::memory::shared::Shared;
 
@@ -36,6 +38,30 @@ impl<V: Clone, F: Form> Tagged<V, F> {
             let block = Block::spread_tightly(front, wanted - front.len() - back.len(), back);
             // The references have moved with the bytes, so the old block goes as mere bytes.
             *self.block = block;
+        }
+    }
+
+    /// Moves to a block with fewer bytes of content. Whoever evicts goes through all leaves: those of another
+    /// thread's stripe stay there, where the smaller block may lie in what larger ones have left.
+    fn respread_beside(&mut self, len: usize) {
+        let _beside = arena::beside(self.block.address());
+        self.respread(len);
+    }
+
+    /// Moves to a smaller block once an eighth is empty.
+    pub(super) fn shrink(&mut self) {
+        let wanted = self.wanted_bytes();
+        if (self.block.len() - wanted) * 8 >= self.block.len() && self.block.is_larger_than_for(wanted) {
+            self.respread_beside(wanted);
+        }
+    }
+
+    /// Gives back what room there is beyond `kept_bytes`, an eighth or not: for whoever removes in order to
+    /// free memory.
+    pub(crate) fn fit(&mut self, kept_bytes: usize) {
+        let wanted = self.wanted_bytes() + kept_bytes;
+        if self.block.is_sole() && self.block.is_larger_than_for_entries(wanted) {
+            self.respread_beside(wanted);
         }
     }
 
