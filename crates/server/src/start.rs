@@ -5,7 +5,7 @@ use crate::core::journal;
 use crate::core::key_events::{KeyEvents, KeyListener};
 use crate::core::mailbox::{Mailboxes, Message};
 use crate::core::notify::Notifier;
-use crate::core::persistence::{self, save_to_end};
+use crate::core::persistence;
 use crate::core::registry::Registry;
 use crate::core::server::{Ending, InForce, Server, Stats};
 use crate::core::tracking::Tracking;
@@ -37,7 +37,6 @@ use crate::worker::{ScriptThread, Worker};
 use crate::{Clock, Config, ConfigError, Log, OomScore, Source};
 use base::hash::Seed;
 use net::{Engine, EngineKind, Listener, Opened, Peer};
-use nix::sys::signal::Signal;
 use std::cell::OnceCell;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -82,23 +81,8 @@ impl Stopper {
         self.0.stop(exit_status);
     }
 
-    /// As the settings want it for this signal. The server goes on if it was to save and cannot.
-    pub(crate) fn stop_by(&self, signal: Signal) {
-        let server = &*self.0;
-        let config = server.config();
-        let how = match signal {
-            Signal::SIGINT => config.snapshots.on_interrupt,
-            _ => config.snapshots.on_terminate,
-        };
-        let all = server.enter_alone();
-        if save_to_end(server, server.clock.now(), (how.saves, how.is_forced)) {
-            server.stop(0);
-        }
-        drop(all);
-    }
-
-    pub(crate) fn log(&self) -> &Log {
-        &self.0.log
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        &self.0
     }
 }
 

@@ -47,18 +47,27 @@ fn shutdown(call: &mut ServerCall<'_>) -> Done {
     let words: Vec<&[u8]> = call.args.iter_from(1).collect();
     let wish = wish(&words).ok_or_else(Error::syntax)?;
     if wish.aborts {
-        // A shutdown waits neither for replicas nor for a disk, so there is never one to abort.
-        return Err(error::no_shutdown_in_progress());
+        return abort(call);
     }
     if wish.saves != Some(false) && call.server.gates.is_ajar() {
         return Err(Error::quoting(&[error::busy(call.server.scripts.running.kind())]));
     }
-    call.server.log.notice("User requested shutdown...");
     if !save_to_end(call.server, call.now, (wish.saves, wish.is_forced)) {
         return Err(error::shutdown_failed());
     }
     call.session.after = After::Close;
     call.server.stop(0);
+    Ok(())
+}
+
+/// A shutdown waits neither for replicas nor for a disk. So there is one to abort only where a signal has
+/// asked for it while a script runs for long.
+fn abort(call: &mut ServerCall<'_>) -> Done {
+    if !call.server.ending.call_off() {
+        return Err(error::no_shutdown_in_progress());
+    }
+    call.server.log.notice("Shutdown manually aborted.");
+    call.reply.ok();
     Ok(())
 }
 

@@ -35,6 +35,7 @@ use crate::state::replication::ReplicationId;
 use crate::state::restless::Restless;
 use crate::state::scripts::Scripts;
 use crate::state::tls::TlsInForce;
+use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -149,6 +150,25 @@ pub(crate) struct Ending {
     /// Workers look at it once each turn of their event loop.
     is_near: AtomicBool,
     exit_status: AtomicI32,
+    /// The number of the signal that asks for the end; 0: none does.
+    asked_by: AtomicI32,
+}
+
+impl Ending {
+    /// A signal asks for the end. Returns whether one did so before, and has not been answered.
+    pub(crate) fn ask(&self, signal: Signal) -> bool {
+        self.asked_by.swap(signal as i32, Ordering::AcqRel) != 0
+    }
+
+    /// The last signal that asks for the end.
+    pub(crate) fn asked_by(&self) -> Option<Signal> {
+        Signal::try_from(self.asked_by.load(Ordering::Acquire)).ok()
+    }
+
+    /// The server goes on. Returns whether a signal had asked for the end.
+    pub(crate) fn call_off(&self) -> bool {
+        self.asked_by.swap(0, Ordering::AcqRel) != 0
+    }
 }
 
 /// Warnings that a client could cause again and again. Each is logged once a minute at most.

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How the disk behaves.
@@ -72,6 +72,8 @@ pub trait DiskWatch: Send + Sync {
 pub(crate) struct Disk {
     fault: AtomicU8,
     watch: OnceLock<Arc<dyn DiskWatch>>,
+    /// Files that are being written and have no place yet.
+    unfinished: Mutex<Vec<PathBuf>>,
     /// Unfinished files that could not be removed.
     left: Mutex<Vec<PathBuf>>,
 }
@@ -165,14 +167,29 @@ impl Disk {
         self.act(DiskAct::SyncFolder(path), || File::open(path)?.sync_all())
     }
 
+    /// A file is made that has no place until it is finished.
+    pub(crate) fn note_unfinished(&self, path: PathBuf) {
+        lock(&self.unfinished).push(path);
+    }
+
+    /// It has got its place, or is no longer wanted.
+    pub(crate) fn forget_unfinished(&self, path: &Path) {
+        lock(&self.unfinished).retain(|other| other != path);
+    }
+
+    /// Removes all of those: the process ends without waiting for whoever writes them.
+    pub(crate) fn remove_unfinished(&self) {
+        lock(&self.unfinished).iter().for_each(|path| drop(std::fs::remove_file(path)));
+    }
+
     /// An unfinished file could not be removed.
     pub(crate) fn note_left(&self, path: PathBuf) {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+        lock(&self.left).push(path);
     }
 
     /// All of those, for whoever tries again.
     pub(crate) fn take_left(&self) -> Vec<PathBuf> {
-        std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.left))
     }
 
     /// Before something is appended.
@@ -234,4 +251,8 @@ impl Write for DiskFile {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

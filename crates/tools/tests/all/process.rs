@@ -137,6 +137,18 @@ fn it_ends_with_zero_on_sigterm() {
 }
 
 #[test]
+fn signals_that_are_about_something_else_do_not_end_it() {
+    let server = Server::start("ignored");
+    let pid = server.child.id().to_string();
+    for signal in ["-HUP", "-PIPE", "-ALRM", "-USR2", "-XFSZ"] {
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        assert_eq!(server.last_words("PING\r\nQUIT\r\n"), "+PONG\r\n+OK\r\n", "{signal}");
+    }
+    server.last_words("SHUTDOWN NOSAVE\r\n");
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
 fn a_crash_is_reported_in_the_log_with_what_was_being_done() {
     for (word, signal, cause) in [
         ("PANIC", 6, "DEBUG PANIC called (crates/server/src/commands/debug/crash.rs:"),

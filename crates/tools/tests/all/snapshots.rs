@@ -44,6 +44,79 @@ fn a_signal_saves_if_there_are_save_points_or_it_is_told_to() {
     }
 }
 
+/// What the log says of a signal that has been taken in.
+const TAKEN_IN: &str = "scheduling shutdown...";
+
+#[test]
+fn a_signal_after_one_that_could_not_save_asks_again() {
+    let mut home = Home::new("again");
+    home.start(&["--save", "3600 1"]);
+    // No file can take the place of a folder.
+    std::fs::create_dir(home.dump()).unwrap();
+    assert_eq!(home.told("SET a 1"), "+OK\r\n+OK\r\n");
+    for count in 1..=2 {
+        home.signal("-INT");
+        home.wait_for("failure", |home| {
+            (home.log().matches("Errors trying to shut down").count() == count).then_some(())
+        });
+    }
+    assert_eq!(home.told("GET a"), "$1\r\n1\r\n+OK\r\n");
+    std::fs::remove_dir(home.dump()).unwrap();
+    home.signal("-INT");
+    assert_eq!(home.end(), Some(0), "{}", home.log());
+    assert!(home.dump().exists(), "{}", home.log());
+}
+
+#[test]
+fn a_second_sigint_ends_the_process_at_once_whatever_it_is_doing() {
+    // The save of a thousand seconds is asked for by the first signal itself, by another, or by SHUTDOWN.
+    for first in ["-INT", "-TERM", "SHUTDOWN"] {
+        let mut home = Home::new("insist");
+        home.start(&["--save", "3600 1", "--rdb-key-save-delay", "1000000"]);
+        assert_eq!(home.told("DEBUG POPULATE 1000"), "+OK\r\n+OK\r\n");
+        let mut client = UnixStream::connect(home.path.join("s")).unwrap();
+        match first {
+            "SHUTDOWN" => client.write_all(b"SHUTDOWN\r\n").unwrap(),
+            signal => home.signal(signal),
+        }
+        home.wait_for("new file", |home| (home.left_over() == 1).then_some(()));
+        if first == "SHUTDOWN" {
+            home.signal("-INT");
+            home.wait_for("first signal", |home| home.log().contains(TAKEN_IN).then_some(()));
+        }
+        home.signal("-INT");
+        assert_eq!(home.end(), Some(1), "{first}: {}", home.log());
+        assert!(home.log().contains("You insist... exiting now."), "{first}: {}", home.log());
+        assert_eq!(home.left_over(), 0, "{first}");
+        assert!(!home.dump().exists(), "{first}");
+    }
+}
+
+#[test]
+fn what_a_signal_asks_for_while_a_script_runs_can_be_aborted_or_insisted_on() {
+    let mut home = Home::new("busy");
+    home.start(&["--save", "", "--busy-reply-threshold", "1"]);
+    let mut client = UnixStream::connect(home.path.join("s")).unwrap();
+    client.write_all(b"EVAL \"while true do end\" 0\r\n").unwrap();
+    home.wait_for("busy script", |home| home.told("GET a").starts_with("-BUSY").then_some(()));
+    let aborts = |home: &Home| home.told("SHUTDOWN ABORT");
+    assert_eq!(aborts(&home), "-ERR No shutdown in progress.\r\n+OK\r\n");
+    for (count, signal) in [(1, "-TERM"), (2, "-INT")] {
+        home.signal(signal);
+        home.wait_for("signal", |home| (home.log().matches(TAKEN_IN).count() == count).then_some(()));
+        assert_eq!(aborts(&home), "+OK\r\n+OK\r\n", "{signal}");
+        assert_eq!(aborts(&home), "-ERR No shutdown in progress.\r\n+OK\r\n", "{signal}");
+    }
+    assert_eq!(home.told("SCRIPT KILL"), "+OK\r\n+OK\r\n");
+    home.wait_for("end of the script", |home| (home.told("GET a") == "$-1\r\n+OK\r\n").then_some(()));
+    client.write_all(b"EVAL \"while true do end\" 0\r\n").unwrap();
+    home.wait_for("busy script", |home| home.told("GET a").starts_with("-BUSY").then_some(()));
+    home.signal("-INT");
+    home.wait_for("signal", |home| (home.log().matches(TAKEN_IN).count() == 3).then_some(()));
+    home.signal("-INT");
+    assert_eq!(home.end(), Some(1), "{}", home.log());
+}
+
 #[test]
 fn a_shutdown_that_cannot_save_is_refused_unless_it_is_forced() {
     let mut home = Home::new("force");

@@ -35,6 +35,7 @@ impl NewFile {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 opened => opened?,
             };
+            disk.note_unfinished(file.path().into());
             let new = NewFile { file, is_in_place: false };
             if keep(new.file.file())? {
                 return Ok(new);
@@ -64,6 +65,7 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
+        self.file.disk().forget_unfinished(self.file.path());
         if !self.is_in_place {
             // It would be in its own way.
             let _ = self.file.file().unlock();

@@ -141,6 +141,17 @@ pub(crate) fn save_emptied(server: &Server, now: Millis) {
 /// asked for, None where the save points decide. False if the server has to go on, because it cannot save;
 /// unless it is forced to end.
 pub(crate) fn save_to_end(server: &Server, now: Millis, (saves, is_forced): (Option<bool>, bool)) -> bool {
+    server.log.notice("User requested shutdown...");
+    let may_end = save_last(server, now, (saves, is_forced));
+    if !may_end {
+        server.log.warning("Errors trying to shut down the server. Check the logs for more information.");
+        // So a signal that had asked for it may ask again.
+        server.ending.call_off();
+    }
+    may_end
+}
+
+fn save_last(server: &Server, now: Millis, (saves, is_forced): (Option<bool>, bool)) -> bool {
     if server.persistence.saves.running().is_some() {
         server.log.warning("A snapshot is being written in the background. It is given up!");
     }
@@ -159,9 +170,6 @@ pub(crate) fn save_to_end(server: &Server, now: Millis, (saves, is_forced): (Opt
             true => "Error trying to save the DB, exiting nonetheless, as it was asked for.",
             false => "Error trying to save the DB, can't exit.",
         });
-    }
-    if !is_saved && !is_forced {
-        server.log.warning("Errors trying to shut down the server. Check the logs for more information.");
     }
     is_saved || is_forced
 }
