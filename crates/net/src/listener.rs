@@ -7,7 +7,7 @@ use crate::{Accepted, Peer};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fs::{self, Permissions};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -40,8 +40,14 @@ impl Listener {
         Ok(beside)
     }
 
-    /// Sets whether [`Listener::tcp_beside`] may bind this address while this listener is still open. A
-    /// listener that is being replaced closes only when the last engine and the kernel let go of it.
+    /// Nobody gets in by this listener any more, though engines still hold it: who waits to be accepted is
+    /// turned away, and [`Listener::tcp`] may have the address at once.
+    pub fn stop(&self) {
+        // The kernel refuses this only to a socket that does not listen.
+        let _ = self.socket.shutdown(Shutdown::Read);
+    }
+
+    /// Sets whether [`Listener::tcp_beside`] may bind this address while this listener still listens.
     pub fn share(&self, is_leaving: bool) -> io::Result<()> {
         self.socket.set_reuse_port(is_leaving)
     }
@@ -257,6 +263,20 @@ mod tests {
         let second = Listener::tcp_beside(local, 16).unwrap();
         drop(first);
         assert!(Listener::tcp(local, 16).is_err());
+        TcpStream::connect(local).unwrap();
+        second.accept().unwrap();
+    }
+
+    #[test]
+    fn nobody_gets_in_by_a_listener_that_was_stopped() {
+        let first = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into(), 16).unwrap();
+        let Peer::Tcp { local, .. } = first.local_addr() else { panic!("not TCP") };
+        let mut early = TcpStream::connect(local).unwrap();
+        first.stop();
+        assert!(TcpStream::connect(local).is_err() && first.accept().is_err());
+        assert!(std::io::Read::read(&mut early, &mut [0]).is_err(), "who waited is told");
+        let second = Listener::tcp(local, 16).unwrap();
+        first.stop();
         TcpStream::connect(local).unwrap();
         second.accept().unwrap();
     }

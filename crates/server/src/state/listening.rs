@@ -1,41 +1,31 @@
 //! Where the server listens: TCP on every address of `bind`, with and without TLS, and the Unix socket.
 //!
 //! All workers accept from all listeners. CONFIG SET `port` and `bind` open what is new and keep what stays;
-//! if one of the new ones cannot be had, nothing changes. Workers then take the new list over at their next
-//! turn, and a listener that is in the list no longer is closed when the last worker has let go of it. Until
-//! then it is *leaving*: a change that asks for its address meanwhile gets it back, and one that asks for an
-//! address that overlaps with it (`127.0.0.1` where it was `*`) listens beside it.
+//! if one of the new ones cannot be had, nothing changes. Until then an address that overlaps with one that
+//! is to go (`127.0.0.1` where it was `*`) is listened on beside it. What goes is stopped before CONFIG SET
+//! is answered: nobody gets in by it any more, and its address is free. Workers take the new list over at
+//! their next turn; a listener that is in it no longer is closed when the last worker has let go of it.
 use crate::state::config::{Bind, Binds, Config};
 use crate::state::log::Log;
 use crate::state::start_error::StartError;
 use net::{Listener, Peer};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The listeners in force, and those that are leaving.
+/// The listeners in force.
 #[derive(Default)]
-pub(crate) struct Listening(Mutex<Lists>);
-
-#[derive(Default)]
-struct Lists {
-    all: Vec<Arc<Listener>>,
-    /// Also some that have left lately, whose sockets the kernel may not have closed yet.
-    leaving: Vec<Weak<Listener>>,
-}
-
-/// How many listeners are remembered as leaving or left, at most, before a change adds its own.
-const LEFT_MAX: usize = 64;
+pub(crate) struct Listening(Mutex<Vec<Arc<Listener>>>);
 
 impl Listening {
     /// The listeners with which the server starts.
     pub(crate) fn new(listeners: Vec<Arc<Listener>>) -> Listening {
-        Listening(Mutex::new(Lists { all: listeners, leaving: Vec::new() }))
+        Listening(Mutex::new(listeners))
     }
 
     /// Those in force, which every worker accepts from.
     pub(crate) fn all(&self) -> Vec<Arc<Listener>> {
-        self.lists().all.clone()
+        self.list().clone()
     }
 
     /// The TCP addresses of those in force for clients without TLS. Where the system has chosen a port, it is
@@ -51,39 +41,31 @@ impl Listening {
 
     /// Lets go of all listeners. A Unix socket is unlinked when its last owner lets go of it.
     pub(crate) fn clear(&self) {
-        *self.lists() = Lists::default();
+        self.list().clear();
     }
 
     /// Listens where `next` says from now on; `binds` are the addresses that its words mean. None where that
     /// is not possible: nothing has changed then. The caller tells the workers.
     pub(crate) fn change(&self, next: &Config, binds: &Binds, log: &Log) -> Option<()> {
         let binds = binds.at(next).inspect_err(|why| log.warning(why)).ok()?;
-        let mut lists = self.lists();
-        let (unix, tcp): (Vec<_>, Vec<_>) = lists.all.iter().cloned().partition(|l| tcp_address(l).is_none());
-        let is_wanted = |listener: &Arc<Listener>| binds.iter().any(|bind| is_at(listener, bind));
-        let share = |all: &[Arc<Listener>], is_leaving: bool| {
-            // Where a listener cannot share its address, opening the one beside it fails, and the log says
-            // so.
-            let _ = all.iter().filter(|l| !is_wanted(l)).try_for_each(|l| l.share(is_leaving));
-        };
-        let former: Vec<Arc<Listener>> =
-            tcp.iter().cloned().chain(lists.leaving.iter().filter_map(Weak::upgrade)).collect();
-        share(&tcp, true);
-        let Ok(mut listeners) = open_all(&binds, &former, next, log) else {
-            share(&tcp, false);
+        let mut list = self.list();
+        let (unix, tcp): (Vec<_>, Vec<_>) = list.iter().cloned().partition(|l| tcp_address(l).is_none());
+        let is_wanted = |listener: &&Arc<Listener>| binds.iter().any(|bind| is_at(listener, bind));
+        let going = || tcp.iter().filter(|listener| !is_wanted(listener));
+        // Where a listener cannot share its address, opening the one beside it fails, and the log says so.
+        let share = |is_leaving: bool| drop(going().try_for_each(|listener| listener.share(is_leaving)));
+        share(true);
+        let Ok(mut listeners) = open_all(&binds, &tcp, next, log) else {
+            share(false);
             return None;
         };
-        // Listeners that stay or came back do not share their addresses any more.
-        let _ = listeners.iter().try_for_each(|listener| listener.share(false));
-        let left = lists.leaving.len().saturating_sub(LEFT_MAX);
-        lists.leaving.drain(..left);
-        lists.leaving.extend(tcp.iter().filter(|l| !is_wanted(l)).map(Arc::downgrade));
+        going().for_each(|listener| listener.stop());
         listeners.extend(unix);
-        lists.all = listeners;
+        *list = listeners;
         Some(())
     }
 
-    fn lists(&self) -> MutexGuard<'_, Lists> {
+    fn list(&self) -> MutexGuard<'_, Vec<Arc<Listener>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 //! password.
 use crate::client::{Client, config, engines, request, start, start_at_noon};
 use server::{Clock, Config, Log, Running};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -118,6 +118,30 @@ fn the_port_may_change_twice_in_one_pipeline_and_back() {
             client.send(&[set(away), set(home), set(away), set(home)].concat());
             client.expect("+OK\r\n+OK\r\n+OK\r\n+OK\r\n");
             Client::to((Ipv4Addr::LOCALHOST, home).into()).check("PING", "+PONG\r\n");
+        }
+    }
+}
+
+#[test]
+fn nobody_gets_in_by_an_address_that_was_left() {
+    for io_engine in engines() {
+        let server = start(Config { io_engine, worker_threads: 4, ..config() });
+        let mut clients: Vec<Client> = (0..8).map(|_| Client::connect(&server)).collect();
+        let mut left = moved(&mut clients[0]);
+        for round in 0..200 {
+            let port = moved(&mut clients[round % 8]);
+            // One that gets in all the same would be served.
+            let late = TcpStream::connect((Ipv4Addr::LOCALHOST, left));
+            assert!(late.is_err(), "round {round}: port {left}");
+            // Another program may have the port.
+            drop(TcpListener::bind((Ipv4Addr::LOCALHOST, left)).unwrap());
+            left = port;
+        }
+        for round in 0..100 {
+            let (to, from) = if round % 2 == 0 { (2, 1) } else { (1, 2) };
+            clients[round % 8].check(&format!("CONFIG SET bind 127.0.0.{to}"), "+OK\r\n");
+            let late = TcpStream::connect((Ipv4Addr::new(127, 0, 0, from), left));
+            assert!(late.is_err(), "round {round}: bind 127.0.0.{from}");
         }
     }
 }
