@@ -86,7 +86,8 @@ fn path(matches: &ArgMatches) -> PathBuf {
 }
 
 fn repair(matches: &ArgMatches) -> Repair {
-    Repair { fixes: matches.get_flag("fix"), until_s: matches.get_one("to-timestamp").copied() }
+    let until_s = matches.get_one("to-timestamp").copied();
+    Repair { fixes: matches.get_flag("fix"), until_s, ..Repair::default() }
 }
 
 fn options(matches: &ArgMatches) -> Options {
@@ -241,7 +242,7 @@ mod tests {
         let checks = Task::CheckFile("a.rdb".into(), Repair::default());
         assert_eq!(parse(&["check", "a.rdb"]), checks);
         assert_eq!(task(b"/usr/bin/redis-check-rdb", &[b"a.rdb".to_vec()]), checks);
-        let repair = Repair { fixes: true, until_s: Some(5) };
+        let repair = Repair { fixes: true, until_s: Some(5), ..Repair::default() };
         let words = ["--truncate-to-timestamp", "5", "--fix", "a"].map(|word| word.as_bytes().to_vec());
         assert_eq!(task(b"redis-check-aof", &words), Task::CheckFile("a".into(), repair));
         assert!(matches!(parse(&["check"]), Task::Refuse(text) if text.contains("FILE")));

@@ -123,8 +123,11 @@ impl<R: Read> CommandReader<R> {
     }
 
     fn number(&mut self, prefix: u8, what: &'static str) -> Result<u64, Fault> {
-        let line = self.line()?;
-        let digits = line.strip_prefix(&[prefix]).ok_or(Fault::Wrong(what))?;
+        // What begins otherwise is wrong, however early it ends.
+        if self.stream.peek().is_some_and(|first| first != prefix) {
+            return Err(Fault::Wrong(what));
+        }
+        let digits = &self.line()?[1..];
         let number = base::text::parse_i64(digits).and_then(|number| u64::try_from(number).ok());
         number.ok_or(Fault::Wrong("a length is no number"))
     }
@@ -214,6 +217,7 @@ mod tests {
     fn what_is_no_command_is_told_with_its_place() {
         for (text, what) in [
             ("PING\r\n", "Expected prefix '*'"),
+            ("\0\0", "Expected prefix '*'"),
             ("*1\r\n+OK\r\n", "Expected prefix '$'"),
             ("*x\r\n", "a length is no number"),
             ("*-1\r\n", "a length is no number"),

@@ -13,7 +13,7 @@ mod text;
 mod tls;
 mod url;
 
-use crate::check::{Sort, parts_of, sort_of};
+use crate::check::{Part, Sort, parts_of, sort_of};
 use crate::dump_file::{DumpFile, Facts, Round};
 use crate::replay::{BEFORE_ALL, Replay};
 use crate::scratch;
@@ -84,14 +84,14 @@ fn read_file(path: &Path, options: &Options, report: &mut Report) -> Result<(), 
     let facts = match sort_of(path).map_err(|error| error.to_string())? {
         Sort::Manifest => {
             let mut facts = Facts::default();
-            for part in parts_of(path)? {
-                let of_part = read_part(&part, &keyspace, BEFORE_ALL, &mut replay)?;
+            for Part { path, sort } in parts_of(path)? {
+                let of_part = read_part((&path, sort), &keyspace, BEFORE_ALL, &mut replay)?;
                 facts = if of_part.version > 0 { of_part } else { facts };
             }
             facts
         }
-        Sort::Dump => read_part(path, &keyspace, now, &mut replay)?,
-        Sort::Commands => read_part(path, &keyspace, BEFORE_ALL, &mut replay)?,
+        Sort::Dump => read_part((path, Sort::Dump), &keyspace, now, &mut replay)?,
+        Sort::Commands => read_part((path, Sort::Commands), &keyspace, BEFORE_ALL, &mut replay)?,
     };
     let settings = Settings::default();
     report.sardine_bytes = (pack::counted::thread_bytes() - before).max(0) as u64;
@@ -112,20 +112,20 @@ fn read_file(path: &Path, options: &Options, report: &mut Report) -> Result<(), 
 /// Loads a dump file, with the commands behind it, or a file of commands. Keys of a dump file whose deadline
 /// has passed by `now` are left out. What a crash has left half is left out too, and said.
 fn read_part(
-    path: &Path,
+    (path, sort): (&Path, Sort),
     keyspace: &Keyspace,
     now: Millis,
     replay: &mut Replay<'_>,
 ) -> Result<Facts, String> {
     let (mut from, mut facts) = (0, Facts::default());
-    if sort_of(path).map_err(|error| format!("{}: {error}", path.display()))? == Sort::Dump {
+    if sort == Sort::Dump {
         let mut file = DumpFile::open(path)?;
         let shown = |error: disk::rdb::LoadError| error.to_string();
         while file.load_round(keyspace, now, ROUND_BYTES).map_err(shown)? == Round::More {}
         from = file.at();
         facts = file.into_facts();
     }
-    let len = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    let len = std::fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
     if from < len
         && let Some(why) = replay.run_file(path, from)?
     {

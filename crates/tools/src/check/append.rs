@@ -18,9 +18,11 @@ pub(crate) struct Repair {
     pub(crate) fixes: bool,
     /// So is what was written after this second of the Unix time.
     pub(crate) until_s: Option<i64>,
+    /// Files follow this one, so nothing of it may be cut off.
+    pub(crate) is_followed: bool,
 }
 
-/// What a file begins with.
+/// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     Dump,
@@ -28,30 +30,54 @@ pub(crate) enum Sort {
     Manifest,
 }
 
-/// What this file is, by its beginning.
+/// A file that a manifest lists, and what it is.
+pub(crate) struct Part {
+    pub(crate) path: PathBuf,
+    pub(crate) sort: Sort,
+}
+
+/// What dump files begin with, those of Redis and those of Valkey 9.
+const DUMP_MARKS: [&[u8]; 2] = [b"REDIS", b"VALKE"];
+
+/// What this file is, by its beginning, and where that says nothing, by its name.
 pub(crate) fn sort_of(path: &Path) -> io::Result<Sort> {
-    let about = std::fs::metadata(path)?;
-    if !about.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut start = Vec::new();
-    File::open(path)?.take(5).read_to_end(&mut start)?;
-    let is_manifest = start.starts_with(b"file ") || path.extension() == Some(OsStr::new("manifest"));
+    let start = start_of(path)?;
+    let is_named = |extension: &str| path.extension() == Some(OsStr::new(extension));
     Ok(match &start[..] {
-        _ if is_manifest => Sort::Manifest,
+        [b'f', b'i', b'l', b'e', b' '] => Sort::Manifest,
+        _ if is_named("manifest") => Sort::Manifest,
         [b'*' | b'#', ..] => Sort::Commands,
-        [] if path.extension() == Some(OsStr::new("aof")) => Sort::Commands,
+        start if is_named("aof") && !DUMP_MARKS.contains(&start) => Sort::Commands,
         _ => Sort::Dump,
     })
 }
 
-/// The files that a manifest lists, in the order in which they are read.
-pub(crate) fn parts_of(path: &Path) -> Result<Vec<PathBuf>, String> {
+/// The bytes by which files of different sorts can be told apart.
+fn start_of(path: &Path) -> io::Result<Vec<u8>> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut start = Vec::new();
+    File::open(path)?.take(DUMP_MARKS[0].len() as u64).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// The files that a manifest lists, in the order in which they are read. An increment is commands, whatever
+/// it begins with; a base is a dump file, or commands too.
+pub(crate) fn parts_of(path: &Path) -> Result<Vec<Part>, String> {
     let text = std::fs::read(path).map_err(|error| error.to_string())?;
     let manifest = Manifest::parse(&text).map_err(|error| format!("line {}: {}", error.line, error.what))?;
     let folder = path.parent().unwrap_or(Path::new("."));
-    let parts = manifest.base.iter().chain(&manifest.increments);
-    Ok(parts.map(|part| folder.join(OsStr::from_bytes(&part.name))).collect())
+    let place = |part: &disk::aof::manifest::Part| folder.join(OsStr::from_bytes(&part.name));
+    let mut parts = Vec::new();
+    if let Some(base) = &manifest.base {
+        let path = place(base);
+        let start = start_of(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let is_dump = DUMP_MARKS.contains(&&start[..]) || base.name.ends_with(b".base.rdb");
+        parts.push(Part { path, sort: if is_dump { Sort::Dump } else { Sort::Commands } });
+    }
+    parts.extend(manifest.increments.iter().map(|part| Part { path: place(part), sort: Sort::Commands }));
+    Ok(parts)
 }
 
 /// Checks all files that a manifest lists.
@@ -65,31 +91,20 @@ pub(super) fn check_manifest(path: &Path, repair: Repair) -> ExitCode {
     };
     say!("{}: {} files", path.display(), parts.len());
     for (index, part) in parts.iter().enumerate() {
-        // As when it is loaded: behind it there may be files to which nothing was written yet.
-        let is_last =
-            parts[index + 1..].iter().all(|part| std::fs::metadata(part).is_ok_and(|about| about.len() == 0));
-        let repair = if is_last { repair } else { Repair::default() };
-        if check_part(part, repair) == ExitCode::FAILURE {
-            if !is_last {
-                say!("Only the end of the last file can be mended.");
-            }
-            return ExitCode::FAILURE;
+        // As when it is loaded: behind the last one there may be files to which nothing was written yet.
+        let is_empty = |part: &Part| std::fs::metadata(&part.path).is_ok_and(|about| about.len() == 0);
+        let is_followed = !parts[index + 1..].iter().all(is_empty);
+        let repair = Repair { is_followed, ..repair };
+        let status = match part.sort {
+            Sort::Dump => check_dump(&part.path, repair),
+            _ => check_commands(&part.path, 0, repair),
+        };
+        if status == ExitCode::FAILURE {
+            return status;
         }
     }
     say!("The append-only file is good.");
     ExitCode::SUCCESS
-}
-
-/// Checks a file that a manifest lists.
-fn check_part(path: &Path, repair: Repair) -> ExitCode {
-    match sort_of(path) {
-        Ok(Sort::Dump) => check_dump(path, repair),
-        Ok(_) => check_commands(path, 0, repair),
-        Err(error) => {
-            say!("{}: {error}", path.display());
-            ExitCode::FAILURE
-        }
-    }
 }
 
 /// What a file of commands consists of.
@@ -116,7 +131,7 @@ pub(super) fn check_commands(path: &Path, from: u64, repair: Repair) -> ExitCode
         }
     };
     say!("{shown}: {} commands, {len} bytes", scan.commands);
-    let Some(why) = scan.why else {
+    let Some(why) = &scan.why else {
         say!("The file is good.");
         return ExitCode::SUCCESS;
     };
@@ -124,6 +139,10 @@ pub(super) fn check_commands(path: &Path, from: u64, repair: Repair) -> ExitCode
     match scan.is_late {
         true => say!("{why}: from byte {good_bytes} on."),
         false => say!("The file is BROKEN: {why}. It is good up to byte {good_bytes}."),
+    }
+    if let Some(why) = never_cut(&scan, repair) {
+        say!("{why} Nothing was changed.");
+        return ExitCode::FAILURE;
     }
     if !repair.fixes && !scan.is_late {
         say!("`sardine check --fix` cuts it there.");
@@ -144,6 +163,20 @@ pub(super) fn check_commands(path: &Path, from: u64, repair: Repair) -> ExitCode
             say!("{shown}: cannot be cut: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Why the end of a file is not cut off, whatever the user says: what follows would be run on other data than
+/// it was made of, and a file of which nothing is left says nothing of the time before.
+fn never_cut(scan: &Scan, repair: Repair) -> Option<&'static str> {
+    match repair.is_followed {
+        true if scan.is_late => Some(
+            "Files follow that were written later still: to go back to that time, take them out of the manifest, and \
+             check again.",
+        ),
+        true => Some("Only the end of the last file can be mended."),
+        false if scan.is_late && scan.good_bytes == 0 => Some("It has nothing that was written before."),
+        false => None,
     }
 }
 

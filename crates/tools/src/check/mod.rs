@@ -5,7 +5,7 @@
 //! Keys that have expired are decoded like the others.
 mod append;
 
-pub(crate) use append::{Repair, Sort, parts_of, sort_of};
+pub(crate) use append::{Part, Repair, Sort, parts_of, sort_of};
 
 use crate::dump_file::{DumpFile, Round};
 use crate::scratch;

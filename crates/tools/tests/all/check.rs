@@ -160,6 +160,65 @@ fn an_append_only_file_is_checked_and_what_is_wrong_at_its_end_is_cut_off() {
     assert_eq!(check_and_say(&[&shown], "").0, 1);
 }
 
+/// A list of two files; each entry of theirs is the second in which it was written.
+fn of_times(folder: &Path) -> (String, [PathBuf; 2]) {
+    let manifest = folder.join("a.manifest");
+    fs::write(&manifest, "file a.1.incr.aof seq 1 type i\nfile a.2.incr.aof seq 2 type i\n").unwrap();
+    let files = [1, 2].map(|number| folder.join(format!("a.{number}.incr.aof")));
+    for (file, times) in files.iter().zip([100..103, 103..106]) {
+        fs::write(file, times.map(|time| format!("#TS:{time}\r\n{SET}")).collect::<String>()).unwrap();
+    }
+    (manifest.display().to_string(), files)
+}
+
+#[test]
+fn only_the_last_file_goes_back_to_a_time_and_never_to_nothing() {
+    let folder = Scratch::new("times").unwrap();
+    let (manifest, files) = of_times(folder.path());
+    let before = files.clone().map(|file| fs::read_to_string(file).unwrap());
+    for (time, why) in
+        [("99", "Files follow"), ("101", "Files follow"), ("102", "It has nothing that was written before.")]
+    {
+        for fix in [&["--fix"][..], &[]] {
+            let words = [fix, &["--to-timestamp", time, &manifest]].concat();
+            let (status, text) = check_and_say(&words, "y\ny\n");
+            assert!(
+                status == 1 && text.contains(why) && text.contains("Nothing was changed"),
+                "{time}: {text}"
+            );
+            assert_eq!(files.clone().map(|file| fs::read_to_string(file).unwrap()), before, "{time}");
+        }
+    }
+    // So it is with a file that no list names.
+    let (status, text) = check_and_say(&["--to-timestamp", "102", files[1].to_str().unwrap()], "y\n");
+    assert!(status == 1 && text.contains("It has nothing that was written before."), "{text}");
+    for (time, entries) in [("200", 3), ("105", 3), ("104", 2), ("103", 1)] {
+        let (status, text) = check_and_say(&["--to-timestamp", time, &manifest], "y\n");
+        assert_eq!(status, 0, "{time}: {text}");
+        let len = before[1].len() / 3 * entries;
+        assert_eq!(fs::read_to_string(&files[1]).unwrap(), before[1][..len], "{time}");
+        assert_eq!(fs::read_to_string(&files[0]).unwrap(), before[0], "{time}");
+    }
+}
+
+#[test]
+fn an_increment_is_commands_whatever_it_begins_with() {
+    let folder = Scratch::new("zeros").unwrap();
+    let (manifest, files) = of_times(folder.path());
+    for start in [&[0; 50][..], b"REDIS0010", b"file x seq 1 type i\n", b"x"] {
+        fs::write(&files[1], start).unwrap();
+        let (status, text) = check_and_say(&[&manifest], "");
+        assert!(
+            status == 1 && text.contains("Expected prefix '*' (at byte 0). It is good up to byte 0."),
+            "{text}"
+        );
+        let (status, text) = check_and_say(&["--fix", &manifest], "y\n");
+        assert_eq!(status, 0, "{text}");
+        assert_eq!(fs::read(&files[1]).unwrap(), b"");
+        assert_eq!(check_and_say(&[&manifest], "").0, 0);
+    }
+}
+
 #[test]
 fn commands_behind_a_dump_file_are_checked_too() {
     let folder = Scratch::new("check").unwrap();
