@@ -1,6 +1,7 @@
 //! What every layer shares and none owns: integers, doubles and bytes as text, glob patterns, keyed hashing,
 //! random numbers, time and sizes as values. No I/O, no threads, no clock, no globals of its own.
 pub mod double;
+pub mod file_glob;
 pub mod glob;
 pub mod glob_parts;
 mod grisu;

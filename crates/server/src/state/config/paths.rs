@@ -19,7 +19,8 @@ pub(super) fn matching(pattern: &[u8], count_max: usize) -> Option<Vec<PathBuf>>
             return None;
         }
     }
-    found.retain(|file| file.exists());
+    // What only looks like a file of the pattern, as a folder of examples may, has no lines.
+    found.retain(|file| file.exists() && !file.is_dir());
     found.sort();
     Some(found)
 }
@@ -31,7 +32,8 @@ fn has_wildcard(text: &[u8]) -> bool {
 /// What one part of the path stands for in `folder`.
 fn below(folder: &Path, part: Component<'_>) -> Vec<PathBuf> {
     let pattern = part.as_os_str().as_bytes();
-    if !matches!(part, Component::Normal(_)) || !has_wildcard(pattern) {
+    let is_pattern = has_wildcard(pattern) || pattern.contains(&b'\\');
+    if !matches!(part, Component::Normal(_)) || !is_pattern {
         return vec![folder.join(part)];
     }
     let place = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -40,7 +42,7 @@ fn below(folder: &Path, part: Component<'_>) -> Vec<PathBuf> {
     entries
         .map(|entry| entry.file_name())
         .filter(|name| pattern.starts_with(b".") || !name.as_bytes().starts_with(b"."))
-        .filter(|name| base::glob::matches(pattern, name.as_bytes()))
+        .filter(|name| base::file_glob::matches(pattern, name.as_bytes()))
         .map(|name| folder.join(name))
         .collect()
 }
@@ -62,8 +64,12 @@ mod tests {
             let files = matching(whole.as_os_str().as_bytes(), 3).unwrap();
             files.iter().map(|f| f.strip_prefix(&root).unwrap().display().to_string()).collect()
         };
+        // A folder is none of the files that are meant.
+        std::fs::create_dir(root.join("b/dir.conf")).unwrap();
         let answers =
             [found("*/x.conf"), found("b/*.conf"), found("b/.h*"), found("[ab]/?.conf"), found("*/no")];
+        assert_eq!(found("[!a]/x.conf"), ["b/x.conf"]);
+        assert_eq!(found("\\b/[!x].conf"), ["b/y.conf"]);
         let literal = found("b/nothing");
         let too_many = matching(root.join("*/*").as_os_str().as_bytes(), 3);
         std::fs::remove_dir_all(&root).unwrap();
