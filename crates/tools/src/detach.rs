@@ -3,7 +3,7 @@
 //! A process that forks must not have threads and needs unsafe code. So nothing forks here: the program
 //! starts itself once more with the same arguments, gives it no terminal, and ends; the second one begins a
 //! session of its own. What was read from standard input is handed on. The configuration has been read by
-//! then, so what is wrong with it was told where it can be seen.
+//! then, and the log opened, so what is wrong with them was told where it can be seen.
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};

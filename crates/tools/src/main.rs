@@ -83,6 +83,12 @@ fn serve(source: &Source) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error.0),
     };
+    config.allocator = allocator::NAME;
+    // In the foreground still: a process in the background could tell nobody that it has no log.
+    let log = match Log::open(&config, Clock::real()) {
+        Ok(log) => log,
+        Err(error) => return fail(&error.0),
+    };
     let goes_to_background = config.daemonize && !Supervisor::is_somebody(config.supervised);
     if goes_to_background && !detach::is_detached() {
         return match detach::start_again(&folder, &stdin) {
@@ -93,12 +99,8 @@ fn serve(source: &Source) -> ExitCode {
     if goes_to_background {
         detach::settle();
     }
-    config.allocator = allocator::NAME;
     server::report_crashes();
-    match Log::open(&config, Clock::real()) {
-        Ok(log) => run(config, log, signals),
-        Err(error) => fail(&error.0),
-    }
+    run(config, log, signals)
 }
 
 /// Standard input, remembered for the process in the background.

@@ -86,6 +86,17 @@ fn daemonize_leaves_a_server_of_its_own_that_writes_and_removes_its_pidfile() {
 }
 
 #[test]
+fn a_log_that_cannot_be_opened_is_told_before_it_goes_to_the_background() {
+    let home = Home::new("no-log");
+    let files = ["--pidfile", &home.path("pid"), "--logfile", &home.path("no/such/log")];
+    let output = sardine(&home).args(["--daemonize", "yes"]).args(files).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.ends_with("Can't open the log file: No such file or directory\n"), "{told}");
+    assert!(home.ask("PING\r\n").is_none() && !Path::new(&home.path("pid")).exists());
+}
+
+#[test]
 fn a_server_that_does_not_start_leaves_the_pidfile_of_the_one_that_runs() {
     let home = Home::new("pidfile");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
