@@ -6,7 +6,7 @@
 use super::accounts::{DEFAULT_USER, Users};
 use super::rule::{RuleError, Rules, has_spaces};
 use super::user::User;
-use crate::state::config::{UserLine, merged, quoted, reason, until_nul};
+use crate::state::config::{UserLine, merged, quoted, reason};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
@@ -44,8 +44,6 @@ pub(crate) fn load(file: &Path, present: &Users, rules: &Rules<'_>) -> Result<Us
 /// error names everything that is wrong.
 pub(crate) fn read(text: &[u8], name: &str, present: &Users, rules: &Rules<'_>) -> Result<Users, Vec<u8>> {
     let (mut users, mut faults, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
-    // As in Redis text ends at its first NUL.
-    let text = until_nul(text);
     for (index, line) in text.split(|b| *b == b'\n').enumerate() {
         let place = Place { file: name, line: index + 1 };
         if let Some(user) = read_line(trimmed(line, b" \t\r\n"), &place, &mut names, rules, &mut faults) {
@@ -77,6 +75,11 @@ fn read_line(
 ) -> Option<User> {
     let Place { file, line: number } = place;
     if line.is_empty() {
+        return None;
+    }
+    // No name and no pattern has one, so the file was damaged, and what else it says cannot be relied on.
+    if line.contains(&0) {
+        faults.extend(format!("{file}:{number}: there is a NUL in the line. ").bytes());
         return None;
     }
     let mut words = line.split(|b| *b == b' ');

@@ -171,6 +171,24 @@ fn a_file_is_in_force_as_a_whole_and_everything_that_is_wrong_with_it_is_told() 
 }
 
 #[test]
+fn a_file_that_holds_a_nul_is_refused_wherever_it_stands() {
+    let catalog = catalog();
+    let rules = Rules { catalog: &catalog, channels: ChannelDefault::None };
+    let present = Users::new(b"secret", &rules);
+    for (text, line) in [
+        (&b"user a on\0 x\nuser b on\n"[..], 1),
+        (b"\0user a on\nuser b on\n", 1),
+        (b"user a on\nuser b on\n\0", 3),
+        (b"user a on\n\0\0\0\0\nuser b on\n", 2),
+        (b"user a on\nuser b\0c on\n", 2),
+    ] {
+        let faults = file::read(text, "f", &present, &rules).err().unwrap();
+        let faults = String::from_utf8(faults).unwrap();
+        assert!(faults.starts_with(&format!("f:{line}: there is a NUL in the line. WARNING")), "{faults}");
+    }
+}
+
+#[test]
 fn a_user_who_is_made_anew_is_another_one() {
     let catalog = catalog();
     let rules = Rules { catalog: &catalog, channels: ChannelDefault::None };
