@@ -17,6 +17,9 @@ use crate::state::system::{adjust_oom_score, open_files};
 use crate::state::tls;
 use command::{Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&CONFIG]);
 
@@ -157,7 +160,7 @@ fn set(call: &mut ServerCall<'_>) -> Done {
             if listens_elsewhere(present, &next) && binds.as_ref().is_none_or(|b: &Binds| !b.are_of(&next)) {
                 return Err(Obstacle::UnknownNames(Box::new(next)));
             }
-            put_in_force(call.server, present, &next, (binds.as_ref(), tls_named(&args)))?;
+            put_in_force(call.server, present, &next, (binds.as_ref(), &args))?;
             if next.requirepass != present.requirepass {
                 set_default_password(call.server, &next.requirepass);
             }
@@ -234,43 +237,60 @@ fn put_in_force(
     server: &Server,
     present: &Config,
     next: &Config,
-    (binds, tls_named): (Option<&Binds>, Option<&'static str>),
+    (binds, pairs): (Option<&Binds>, &[&[u8]]),
 ) -> Result<(), Error> {
-    let certificates = tls_named.map(|name| certificates_of(server, next, name)).transpose()?;
+    let certificates = tls_named(pairs).map(|name| certificates_of(server, next, name)).transpose()?;
     if next.maxclients > present.maxclients {
         open_files::room_for(next).map_err(too_many_clients)?;
     }
-    let go_to = |dir| std::env::set_current_dir(dir).map_err(|e| failed("dir", &reason(&e)));
-    if next.dir != present.dir {
-        go_to(&next.dir)?;
-    }
-    let put_back = || -> Result<(), Error> {
-        go_to(&present.dir)?;
-        let _ = adjust_oom_score(next.oom_score, present);
-        Ok(())
+    let former_dir = (next.dir != present.dir).then(|| go_to(&next.dir)).transpose()?;
+    let go_back = || {
+        let _ = former_dir.as_ref().map(nix::unistd::fchdir);
     };
     if adjust_oom_score(present.oom_score, next).is_err() {
-        go_to(&present.dir)?;
+        go_back();
         return Err(failed("oom-score-adj", "Failed to set current oom_score_adj. Check server logs."));
     }
-    if next.append.is_wanted != present.append.is_wanted
-        && let Err(error) = switch_append_only(server, next)
-    {
-        put_back()?;
-        return Err(error);
+    let put_back = || {
+        go_back();
+        let _ = adjust_oom_score(next.oom_score, present);
+    };
+    if next.append.is_wanted != present.append.is_wanted {
+        switch_append_only(server, next).inspect_err(|_| put_back())?;
     }
-    let former = certificates.map(|next| server.tls.replace(next));
+    let former_tls = certificates.map(|next| server.tls.replace(next));
     let elsewhere = binds.filter(|_| listens_elsewhere(present, next));
     if elsewhere.is_some_and(|binds| listen_at(server, next, binds).is_none()) {
-        put_back()?;
-        former.map(|former| server.tls.replace(former));
-        return Err(match (next.port == present.port, next.tls_port == present.tls_port) {
-            (true, true) => failed("bind", "Failed to bind to specified addresses."),
-            (true, false) => failed("tls-port", NO_PORT),
-            (false, _) => failed("port", NO_PORT),
+        put_back();
+        former_tls.map(|former| server.tls.replace(former));
+        return Err(match address_named(present, next, pairs) {
+            "bind" => failed("bind", "Failed to bind to specified addresses."),
+            port => failed(port, "Unable to listen on this port. Check server logs."),
         });
     }
     Ok(())
+}
+
+/// Changes the working directory. Returns the former one, held open, so that there is a way back to it also
+/// where its name is gone.
+fn go_to(dir: &Path) -> Result<File, Error> {
+    let go = || {
+        let former = File::options().read(true).custom_flags(nix::libc::O_PATH).open(".")?;
+        std::env::set_current_dir(dir)?;
+        Ok(former)
+    };
+    go().map_err(|error: std::io::Error| failed("dir", &reason(&error)))
+}
+
+/// The first setting of those that the request changes which says where the server listens.
+fn address_named(present: &Config, next: &Config, pairs: &[&[u8]]) -> &'static str {
+    let changed = [
+        ("bind", next.bind != present.bind),
+        ("port", next.port != present.port),
+        ("tls-port", next.tls_port != present.tls_port),
+    ];
+    let mut named = pairs.chunks_exact(2).filter_map(|pair| find(pair[0])).map(|setting| setting.name);
+    named.find(|name| changed.contains(&(name, true))).unwrap_or("bind")
 }
 
 /// Makes sure that there can be an append-only file, and that there is the thread that turns it on and off.
@@ -282,8 +302,6 @@ fn switch_append_only(server: &Server, next: &Config) -> Done {
         failed("appendonly", "Unable to turn on AOF. Check server logs.")
     })
 }
-
-const NO_PORT: &str = "Unable to listen on this port. Check server logs.";
 
 /// The first setting of TLS that is named: its files are read again, whether its value changes or not.
 fn tls_named(pairs: &[&[u8]]) -> Option<&'static str> {

@@ -87,4 +87,14 @@ fn an_address_that_cannot_be_had_changes_nothing() {
     );
     client.check("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n");
     Client::connect(&server).check("PING", "+PONG\r\n");
+    // The first of those is named that the request changes.
+    for (request, name) in [
+        (format!("bind 192.0.2.1 port {port}"), "bind"),
+        (format!("port {port} bind 192.0.2.1"), "port"),
+        (format!("bind 127.0.0.1 port {port}"), "port"),
+        (format!("port {port} tls-port 0"), "port"),
+    ] {
+        let told = client.ask(&format!("CONFIG SET {request}"));
+        assert!(told.starts_with(&format!("{prefix} '{name}') - ")), "{request}: {told}");
+    }
 }
