@@ -3,9 +3,9 @@
 //! Both sum up what is allocated, node by node, with the rounding that the allocator makes: the key's bytes
 //! in its leaf, its share of the leaf's head and room, and everything behind its pointer. A long list's
 //! elements are not visited: one of ten million costs as many steps as it has leaves.
-use super::reply_help;
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
+use crate::help::reply_help;
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, Group, KeySpec, Long, Scope,
     WholeCall, work,
@@ -86,7 +86,6 @@ const MEMORY_LAYOUT: Command = Command {
 fn help(call: &mut WholeCall<'_>) -> Done {
     reply_help(
         call,
-        "MEMORY",
         &[
             ("DOCTOR", "In words, what is remarkable about where the memory goes."),
             ("LAYOUT <key>", "Where the bytes of the key are: nodes, entries and bytes by kind."),

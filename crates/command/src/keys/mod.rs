@@ -16,7 +16,7 @@ mod swapdb;
 mod transfer;
 mod ttl;
 
-use crate::{Command, Done, WholeCall, checked};
+use crate::{Command, checked};
 
 pub const COMMANDS: &[&Command] = checked(&[
     &transfer::COPY,
@@ -52,16 +52,3 @@ pub const COMMANDS: &[&Command] = checked(&[
     &delete::TYPE,
     &delete::UNLINK,
 ]);
-
-/// Replies the HELP of a container: its usage line, then each subcommand with what it does.
-pub(crate) fn reply_help(call: &mut WholeCall<'_>, container: &str, subcommands: &[(&str, &str)]) -> Done {
-    call.reply.array(subcommands.len() * 2 + 3);
-    call.reply.simple(&format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
-    for (usage, meaning) in subcommands {
-        call.reply.simple(usage);
-        call.reply.simple(&format!("    {meaning}"));
-    }
-    call.reply.simple("HELP");
-    call.reply.simple("    Print this help.");
-    Ok(())
-}

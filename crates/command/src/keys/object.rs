@@ -1,7 +1,7 @@
 //! OBJECT: how a value is kept, in the words that monitoring tools know. The encoding's name is the one Redis
 //! would give; what Sardine really keeps is told by MEMORY LAYOUT.
-use super::reply_help;
 use super::row::{ABOUT, ROW};
+use crate::help::reply_help;
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Scope, WholeCall,
 };
@@ -103,7 +103,6 @@ pub(super) const OBJECT_IDLETIME: Command = Command {
 fn help(call: &mut WholeCall<'_>) -> Done {
     reply_help(
         call,
-        "OBJECT",
         &[
             ("ENCODING <key>", "The name of the encoding that Redis would give the value."),
             ("FREQ <key>", "How often the key is used, on a logarithmic scale. Needs an LFU policy."),

@@ -2,7 +2,7 @@
 use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, steps_in_group};
 use crate::argument::{int, is_word};
-use crate::keys::reply_help;
+use crate::help::reply_help;
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, Scope, WholeCall,
 };
@@ -280,7 +280,6 @@ fn delconsumer(call: &mut Call<'_, '_>) -> Done {
 fn help(call: &mut WholeCall<'_>) -> Done {
     reply_help(
         call,
-        "XGROUP",
         &[
             (
                 "CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <count>]",

@@ -5,7 +5,7 @@
 use super::row::{ABOUT, ROW};
 use super::{id, reply_entry, steps_in_group};
 use crate::argument::{int, is_word};
-use crate::keys::reply_help;
+use crate::help::reply_help;
 use crate::{
     Access, Acl, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, Scope, WholeCall,
 };
@@ -105,7 +105,6 @@ const XINFO_STREAM: Command = Command {
 fn help(call: &mut WholeCall<'_>) -> Done {
     reply_help(
         call,
-        "XINFO",
         &[
             ("CONSUMERS <key> <group>", "The consumers of the group."),
             ("GROUPS <key>", "The groups of the stream."),

@@ -150,8 +150,7 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
 
 fn help(call: &mut ServerCall<'_>) -> Done {
     help::reply(
-        call.reply,
-        "COMMANDLOG",
+        call,
         &[
             "GET <count> <type>",
             "    Answer the newest <count> entries of a log, all with -1. The types are slow,",
@@ -162,6 +161,5 @@ fn help(call: &mut ServerCall<'_>) -> Done {
             "RESET <type>",
             "    Empty a log.",
         ],
-    );
-    Ok(())
+    )
 }

@@ -402,8 +402,7 @@ fn rewrite(call: &mut ServerCall<'_>) -> Done {
 
 fn help(call: &mut ServerCall<'_>) -> Done {
     help::reply(
-        call.reply,
-        "CONFIG",
+        call,
         &[
             "GET <pattern>",
             "    Show the settings whose names match <pattern>, with their values.",
@@ -414,8 +413,7 @@ fn help(call: &mut ServerCall<'_>) -> Done {
             "REWRITE",
             "    Write the settings back to the configuration file.",
         ],
-    );
-    Ok(())
+    )
 }
 
 #[cfg(test)]

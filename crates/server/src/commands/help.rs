@@ -1,6 +1,6 @@
 //! The HELP subcommand of every container: a header, the subcommands, HELP itself, as simple strings.
-use command::{Doc, Group};
-use resp::Reply;
+use crate::core::call::ServerCall;
+use command::{Doc, Done, Group, help_header};
 
 /// What the row of every HELP subcommand says.
 pub(crate) const fn doc(group: Group, since: &'static str) -> Doc {
@@ -14,12 +14,13 @@ pub(crate) const fn doc(group: Group, since: &'static str) -> Doc {
 }
 
 /// `lines`: names at the margin, explanations indented by four.
-pub(crate) fn reply(reply: &mut Reply, container: &str, lines: &[&str]) {
-    reply.array(lines.len() + 3);
-    reply.simple(&format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+pub(crate) fn reply(call: &mut ServerCall<'_>, lines: &[&str]) -> Done {
+    call.reply.array(lines.len() + 3);
+    call.reply.simple(&help_header(call.args.at(0)));
     for line in lines {
-        reply.simple(line);
+        call.reply.simple(line);
     }
-    reply.simple("HELP");
-    reply.simple("    Print this help.");
+    call.reply.simple("HELP");
+    call.reply.simple("    Print this help.");
+    Ok(())
 }

@@ -120,6 +120,5 @@ fn help(call: &mut ServerCall<'_>) -> Done {
         "UNLOAD <name>",
         "    Fails: no module is loaded.",
     ];
-    help::reply(call.reply, "MODULE", &lines);
-    Ok(())
+    help::reply(call, &lines)
 }

@@ -113,8 +113,7 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
 
 fn help(call: &mut ServerCall<'_>) -> Done {
     help::reply(
-        call.reply,
-        "SLOWLOG",
+        call,
         &[
             "GET [<count>]",
             "    Answer the newest <count> entries (10 if not given, all with -1). An entry is",
@@ -125,6 +124,5 @@ fn help(call: &mut ServerCall<'_>) -> Done {
             "RESET",
             "    Empty the log.",
         ],
-    );
-    Ok(())
+    )
 }

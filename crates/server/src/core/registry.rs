@@ -181,12 +181,15 @@ impl Registry {
     ) -> Result<Registry, &'static str> {
         let mut rows = rows(families);
         for Rename { from, to } in renames {
-            let taken = rows.iter().any(|row| !to.is_empty() && row.called.eq_ignore_ascii_case(to));
-            let row = rows.iter_mut().find(|row| row.called.eq_ignore_ascii_case(from));
-            let row = row.filter(|_| !from.is_empty()).ok_or("No such command in rename-command")?;
-            if taken {
+            let called = |name: &[u8]| {
+                rows.iter().position(|row| !name.is_empty() && row.called.eq_ignore_ascii_case(name))
+            };
+            let at = called(from).ok_or("No such command in rename-command")?;
+            // Its own name, which it gives up at that moment, is not in its way.
+            if called(to).is_some_and(|other| other != at) {
                 return Err("Target command name already exists");
             }
+            let row = &mut rows[at];
             row.called.clone_from(to);
             row.word = Word::of_letters(to);
         }
@@ -452,6 +455,10 @@ mod tests {
             assert!(registry.find(gone.as_bytes()).is_none(), "{gone}");
         }
         assert_eq!(registry.callable().count(), registry.rows.len() - 1);
+        let own = [rename("get", "get"), rename("SET", "set"), rename("incr", ""), rename("get", "INCR")];
+        let registry = Registry::renamed(FAMILIES, &own).unwrap();
+        assert_eq!(registry.find(b"incr").unwrap().name, "GET");
+        assert_eq!(registry.find(b"SET").unwrap().name, "SET");
         for (renames, why) in [
             (vec![rename("nope", "x")], "No such command in rename-command"),
             (vec![rename("get", ""), rename("get", "x")], "No such command in rename-command"),

@@ -267,8 +267,7 @@ fn whoami(call: &mut ServerCall<'_>) -> Done {
 
 fn help(call: &mut ServerCall<'_>) -> Done {
     help::reply(
-        call.reply,
-        "ACL",
+        call,
         &[
             "CAT [<category>]",
             "    List the commands of <category>, or all categories.",
@@ -295,8 +294,7 @@ fn help(call: &mut ServerCall<'_>) -> Done {
             "WHOAMI",
             "    Say whose connection this is.",
         ],
-    );
-    Ok(())
+    )
 }
 
 #[cfg(test)]

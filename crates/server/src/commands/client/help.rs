@@ -13,8 +13,7 @@ pub(super) const HELP: ServerCommand = ServerCommand {
 };
 
 fn help(call: &mut ServerCall<'_>) -> Done {
-    help::reply(call.reply, "CLIENT", HELP_LINES);
-    Ok(())
+    help::reply(call, HELP_LINES)
 }
 
 const HELP_LINES: &[&str] = &[

@@ -229,8 +229,7 @@ fn is_in_category(row: &Row, name: &[u8]) -> bool {
 
 fn help(call: &mut ServerCall<'_>) -> Done {
     help::reply(
-        call.reply,
-        "COMMAND",
+        call,
         &[
             "(no subcommand)",
             "    Describe all commands.",
@@ -247,6 +246,5 @@ fn help(call: &mut ServerCall<'_>) -> Done {
             "GETKEYSANDFLAGS <full-command>",
             "    Find the keys in a command with its arguments, and what it does with each.",
         ],
-    );
-    Ok(())
+    )
 }

@@ -175,8 +175,7 @@ fn stringmatch_test(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn help(call: &mut ServerCall<'_>) -> Done {
-    help::reply(call.reply, "DEBUG", HELP);
-    Ok(())
+    help::reply(call, HELP)
 }
 
 const HELP: &[&str] = &[

@@ -238,8 +238,7 @@ fn dump(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn help(call: &mut ServerCall<'_>) -> Done {
-    help_of::reply(call.reply, "FUNCTION", help::LINES);
-    Ok(())
+    help_of::reply(call, help::LINES)
 }
 
 fn kill(call: &mut ServerCall<'_>) -> Done {

@@ -212,8 +212,7 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
 
 fn help(call: &mut ServerCall<'_>) -> Done {
     help::reply(
-        call.reply,
-        "LATENCY",
+        call,
         &[
             "DOCTOR",
             "    Say in words what took long, and what can be done.",
@@ -229,6 +228,5 @@ fn help(call: &mut ServerCall<'_>) -> Done {
             "    Answer how many calls of these commands, or of all, took at most how many",
             "    microseconds, by powers of two.",
         ],
-    );
-    Ok(())
+    )
 }

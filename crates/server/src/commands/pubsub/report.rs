@@ -162,6 +162,5 @@ fn help(call: &mut ServerCall<'_>) -> Done {
         "SHARDNUMSUB [<shardchannel> ...]",
         "    Return the number of subscribers for the specified shard level channel(s)",
     ];
-    help::reply(call.reply, "PUBSUB", &lines);
-    Ok(())
+    help::reply(call, &lines)
 }

@@ -256,8 +256,7 @@ fn flush(call: &mut ServerCall<'_>) -> Done {
 }
 
 fn help(call: &mut ServerCall<'_>) -> Done {
-    help_of::reply(call.reply, "SCRIPT", help::LINES);
-    Ok(())
+    help_of::reply(call, help::LINES)
 }
 
 fn kill(call: &mut ServerCall<'_>) -> Done {
