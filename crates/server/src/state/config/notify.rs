@@ -1,6 +1,5 @@
 //! `notify-keyspace-events`: which events of keys are published, as letters.
 use super::setting::Change::Anytime;
-use super::setting::Words;
 use super::setting::{Kind, Setting};
 use super::table::row;
 use store::Classes;
@@ -31,14 +30,14 @@ fn all() -> Classes {
 }
 
 /// Reads the letters, in any order.
-pub(super) fn parse(words: Words<'_>) -> Result<Classes, String> {
+pub(super) fn parse(letters: &[u8]) -> Result<Classes, String> {
     let mut classes = Classes::NONE;
-    for letter in words.join(&b' ') {
+    for letter in letters {
         let (_, class) = LETTERS
             .iter()
-            .find(|(known, _)| *known == letter)
+            .find(|(known, _)| known == letter)
             .ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
-        classes = classes | if letter == b'A' { all() } else { *class };
+        classes = classes | if *letter == b'A' { all() } else { *class };
     }
     Ok(classes)
 }
@@ -67,7 +66,7 @@ pub(crate) fn published(classes: Classes) -> Classes {
 pub(super) const ROW: Setting = row(
     "notify-keyspace-events",
     Anytime,
-    Kind::List { get: |c| render(c.notify), set: |c, words| parse(words).map(|classes| c.notify = classes) },
+    Kind::Text { get: |c| render(c.notify), set: |c, text| parse(text).map(|classes| c.notify = classes) },
     "Which events of keys are published, as letters: `K` to `__keyspace@<db>__:<key>`, `E` to \
      `__keyevent@<db>__:<event>`; `g` commands on keys of any type, `$` strings, `l` lists, `s` sets, `h` hashes, \
      `z` sorted sets, `t` streams, `x` keys that expire, `e` keys that are evicted, `n` keys that are new, `m` \
@@ -94,10 +93,10 @@ mod tests {
             ("lxzgEmn$K", "g$lzxnKEm"),
             ("", ""),
         ] {
-            let classes = parse(&[given.as_bytes()]).unwrap();
+            let classes = parse(given.as_bytes()).unwrap();
             assert_eq!(String::from_utf8(render(classes)).unwrap(), shown, "{given}");
         }
-        assert!(parse(&[b"Kl", b"Ex"]).is_err() && parse(&[b"q"]).is_err());
-        assert_eq!(published(parse(&[b"A"]).unwrap()), Classes::NONE);
+        assert!(parse(b"Kl Ex").is_err() && parse(b"q").is_err());
+        assert_eq!(published(parse(b"A").unwrap()), Classes::NONE);
     }
 }

@@ -168,7 +168,12 @@ impl Setting {
 
     /// What Redis reads of a word: most values end at the first NUL, as strings in C do.
     fn read_part<'a>(&self, word: &'a [u8]) -> &'a [u8] {
-        const WHOLE: [&str; 3] = ["latency-tracking-info-percentiles", "masterauth", "requirepass"];
+        const WHOLE: [&str; 4] = [
+            "cluster-announce-human-nodename",
+            "latency-tracking-info-percentiles",
+            "masterauth",
+            "requirepass",
+        ];
         let is_whole = match self.kind {
             Kind::Int { .. } | Kind::MemoryOrPercent { .. } => true,
             Kind::Accepted { shape: Shape::Int { .. }, .. } => true,

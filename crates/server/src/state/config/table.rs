@@ -847,8 +847,7 @@ pub(crate) fn percentiles(config: &Config) -> Vec<String> {
 }
 
 fn set_percentiles(config: &mut Config, words: &[&[u8]]) -> Outcome {
-    let number = |w: &&[u8]| std::str::from_utf8(w).ok()?.parse::<f64>().ok().filter(|p| !p.is_nan());
-    let all: Option<Vec<f64>> = words.iter().map(number).collect();
+    let all: Option<Vec<f64>> = words.iter().map(|word| base::double::parse_f64(word)).collect();
     let all = all.ok_or("Invalid latency-tracking-info-percentiles parameters")?;
     if !all.iter().all(|p| (0.0..=100.0).contains(p)) {
         return Err("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".into());

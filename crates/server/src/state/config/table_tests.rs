@@ -125,10 +125,14 @@ fn percentiles_lie_between_0_and_100() {
         ("nan", "Invalid latency-tracking-info-percentiles parameters"),
         ("-1", "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"),
         ("50 101", "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"),
+        ("inf", "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"),
     ] {
         let refused = setting.set_from_one(&mut Config::default(), text.as_bytes());
         assert_eq!(refused.unwrap_err(), why, "{text}");
     }
+    let mut config = Config::default();
+    setting.set_from_one(&mut config, b"0x10 1e1 .5 +99.9").unwrap();
+    assert_eq!(config.latency_percentiles, [16.0, 10.0, 0.5, 99.9]);
 }
 
 #[test]

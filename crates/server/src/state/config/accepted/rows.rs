@@ -112,7 +112,7 @@ fn host_name(text: &str) -> Result<(), &'static str> {
 }
 
 fn node_name(text: &str) -> Result<(), &'static str> {
-    let is_bad = |c: char| "!#$%&(*+:;<>?@[]^{|}~".contains(c);
+    let is_bad = |c: char| "!#$%&(*+:;<>?@[]^{|}~\0".contains(c);
     if text.contains(is_bad) { Err("Announced human node name contained invalid character") } else { Ok(()) }
 }
 

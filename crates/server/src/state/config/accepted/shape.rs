@@ -57,23 +57,29 @@ pub(super) fn primary(_: &[u8], words: Words<'_>) -> Result<Vec<u8>, String> {
     }
 }
 
-/// `proc-title-template`: names in braces, of those that there are.
+/// `proc-title-template`: names in braces, of those that there are, and something that is more than spaces.
+/// Two braces stand for one.
 pub(super) fn title_template(text: &str) -> Result<(), &'static str> {
-    const NAMES: [&str; 7] =
-        ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
+    const SHOWN: [&str; 5] = ["listen-addr", "port", "tls-port", "unixsocket", "config-file"];
+    /// They stand for nothing: the title is taken to be empty while the template is checked, as in Redis.
+    const EMPTY: [&str; 2] = ["title", "server-mode"];
     let wrong = "template format is invalid or contains unknown variables";
-    if text.is_empty() {
-        return Err(wrong);
-    }
-    let mut parts = text.split('{');
-    parts.next();
-    for part in parts {
-        let (name, _) = part.split_once('}').ok_or(wrong)?;
-        if !NAMES.contains(&name) {
+    let (mut rest, mut is_something) = (text, false);
+    while let Some((before, behind)) = rest.split_once('{') {
+        is_something |= before.contains(|c| c != ' ');
+        if let Some(behind) = behind.strip_prefix('{') {
+            (rest, is_something) = (behind, true);
+            continue;
+        }
+        let (name, behind) = behind.split_once('}').ok_or(wrong)?;
+        if !SHOWN.contains(&name) && !EMPTY.contains(&name) {
             return Err(wrong);
         }
+        is_something |= SHOWN.contains(&name);
+        rest = behind;
     }
-    Ok(())
+    is_something |= rest.contains(|c| c != ' ');
+    if is_something { Ok(()) } else { Err(wrong) }
 }
 
 #[cfg(test)]
@@ -95,6 +101,16 @@ mod tests {
             (Shape::Checked(title_template), "{title}-{port}", Ok("{title}-{port}")),
         ] {
             assert_eq!(read(&shape, text), shown.map(Into::into).map_err(Into::into), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_template_has_names_that_there_are_and_shows_something() {
+        for text in ["x", "{port}", " {config-file} ", "{title}x", "{{x}}", "{{", "{title} {listen-addr}"] {
+            assert_eq!(title_template(text), Ok(()), "{text}");
+        }
+        for text in ["", "  ", "{title}", " {title} {server-mode}", "{nope}", "x{title", "{", "{}", "{{{x}"] {
+            assert!(title_template(text).is_err(), "{text}");
         }
     }
 }
