@@ -5,7 +5,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// A server that says nothing for longer is given up.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// Nothing that is asked for is nested deeper.
 const DEPTH_MAX: usize = 4;
 

@@ -3,7 +3,7 @@
 //!
 //! Where the server knows CLIENT NO-TOUCH, reading leaves no trace; an older one counts DUMP as a use.
 use crate::analyze::Options;
-use crate::analyze::client::{Client, Reply, request};
+use crate::analyze::client::{Client, Reply, TIMEOUT, request};
 use crate::analyze::report::{AtSource, Report};
 use crate::analyze::url::Url;
 use crate::scratch;
@@ -33,7 +33,10 @@ struct Reader<'r> {
 
 /// Reads all keys, or a sample, into the report.
 pub(crate) fn read(url: &Url, options: &Options, report: &mut Report) -> Result<(), String> {
-    let failed = |error: io::Error| format!("{}:{}: {error}", url.host, url.port);
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock => format!("it has said nothing for {} seconds", TIMEOUT.as_secs()),
+        _ => error.to_string(),
+    };
     let client = Client::connect(url, &options.tls).map_err(failed)?;
     let keyspace = scratch::keyspace(options.shard_bits, options.databases);
     let (bar, now) = (ProgressBar::new(0), Clock::real().now());
@@ -42,6 +45,14 @@ pub(crate) fn read(url: &Url, options: &Options, report: &mut Report) -> Result<
     let done = reader.run(url).map_err(failed);
     reader.bar.finish_and_clear();
     done
+}
+
+/// Which program answers, and of which version, by lines of its INFO. All of them say which Redis they are
+/// like.
+fn writer<'i>(line: impl Fn(&str) -> Option<&'i str>) -> String {
+    let version = |program: &str| Some(format!("{program} {}", line(&format!("{program}_version"))?));
+    let known = ["sardine", "valkey", "redis"].into_iter().find_map(version);
+    known.unwrap_or_else(|| "redis of unknown version".into())
 }
 
 impl Reader<'_> {
@@ -57,9 +68,7 @@ impl Reader<'_> {
         let info = self.demand(&[b"INFO"])?.text().unwrap_or_default();
         let info = String::from_utf8_lossy(&info).into_owned();
         let line = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let version = line("valkey_version").or(line("sardine_version")).or(line("redis_version"));
-        let program = line("server_name").unwrap_or("redis");
-        self.report.writer = format!("{program} {}", version.unwrap_or("of unknown version"));
+        self.report.writer = writer(line);
         self.report.source_bytes = line("used_memory").and_then(|bytes| bytes.parse().ok());
         let goes_by_frequency = line("maxmemory_policy").is_some_and(|policy| policy.ends_with("lfu"));
         let dbs = info.lines().filter_map(|line| {
@@ -67,6 +76,10 @@ impl Reader<'_> {
             let keys: u64 = about.split(',').next()?.parse().ok()?;
             Some((db.parse::<u16>().ok()?, keys))
         });
+        if let Some(db) = url.db {
+            // Whether there is one, which an empty one does not show.
+            self.demand(&[b"SELECT", db.to_string().as_bytes()])?;
+        }
         let dbs: Vec<(u16, u64)> = dbs.filter(|(db, _)| url.db.is_none_or(|only| only == *db)).collect();
         self.bar.set_length(dbs.iter().map(|(_, keys)| keys).sum());
         for (db, _) in dbs {

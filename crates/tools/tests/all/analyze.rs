@@ -130,6 +130,26 @@ fn an_append_only_file_is_read_as_a_server_would_load_it() {
 }
 
 #[test]
+fn a_live_server_is_named_with_its_version_and_its_databases_are_known() {
+    let ours = RedisServer::start_program(&[env!("CARGO_BIN_EXE_sardine")]).unwrap().unwrap();
+    let mut client = RespClient::connect(&ours.address()).unwrap();
+    client.call(&["SET", "a", "1"]).unwrap();
+    let place = format!("127.0.0.1:{}", port(&mut client));
+    let report = analyze(&[&format!("redis://{place}")]);
+    assert_eq!(report["writer"], concat!("sardine ", env!("CARGO_PKG_VERSION")));
+    assert_eq!(analyze(&[&format!("redis://{place}/15")])["keys"], 0);
+    for (url, why) in [
+        (format!("redis://{place}/99"), "ERR DB index is out of range"),
+        (format!("redis://:secret@{place}"), "ERR AUTH <password> called without any password"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_sardine")).args(["analyze", &url]).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.starts_with(&format!("{place}: {why}")), "{told}");
+    }
+}
+
+#[test]
 fn a_live_server_is_read_like_its_dump_file() {
     let Some((server, mut client)) = full_server() else { return };
     let port = port(&mut client);
