@@ -44,6 +44,17 @@ impl<'a> Args<'a> {
         (index < self.spans.len()).then(|| self.at(index))
     }
 
+    /// Whether every line of a request that is an array of bulk strings ends with CR LF, as in a file; it
+    /// begins at `begin` in the buffer. The parser takes other bytes for line ends too, which is how Redis
+    /// takes what clients send.
+    pub fn has_line_ends(&self, begin: usize) -> bool {
+        let is_line_end = |at: usize| self.buffer.get(at..at + 2) == Some(b"\r\n");
+        let count_end = self.buffer[begin..].iter().position(|byte| *byte == b'\r');
+        let mut spans = self.spans.iter();
+        count_end.is_some_and(|len| is_line_end(begin + len))
+            && spans.all(|span| is_line_end(span.start - 2) && is_line_end(span.start + span.len))
+    }
+
     /// How many bytes the request takes as an array of bulk strings.
     pub fn framed_bytes(&self) -> usize {
         if self.spans.len() > MANY && self.is_framed_at_its_ends() {

@@ -10,8 +10,10 @@
 use crate::source::{Broken, Source, Stream};
 use std::io::{self, Read};
 
-/// The longest line that stands for a number or a time.
+/// The longest line that stands for a number.
 const LINE_BYTES_MAX: usize = 64;
+/// The longest line that stands for a time, or says nothing.
+const TIME_BYTES_MAX: usize = 128;
 /// Commands have fewer words than that, as those of clients have.
 const WORDS_MAX: u64 = 1 << 31;
 
@@ -116,7 +118,9 @@ impl<R: Read> CommandReader<R> {
     }
 
     fn time(&mut self) -> Result<i64, Fault> {
-        let line = self.line()?;
+        let line = self.stream.take_line(TIME_BYTES_MAX).ok_or(Fault::Ended)?;
+        let line = line.strip_suffix(b"\n").ok_or(Fault::Wrong("a line is too long"))?;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
         let time = line.strip_prefix(b"#TS:").and_then(base::text::parse_i64);
         // A comment that is no time says nothing.
         Ok(time.unwrap_or(0))

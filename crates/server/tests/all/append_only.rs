@@ -271,7 +271,10 @@ fn several_threads_load_what_one_thread_loads() {
         let config = Config { worker_threads, ..folder.config(AppendSync::No) };
         folder.start_with(config).err().unwrap()
     });
-    assert!(refusals[0].contains("Unknown command 'RPUSH'") && refusals[0] == refusals[1], "{refusals:?}");
+    assert!(
+        refusals[0].contains("Wrong number of arguments for 'RPUSH'") && refusals[0] == refusals[1],
+        "{refusals:?}"
+    );
 }
 
 #[test]
@@ -349,7 +352,21 @@ fn files_that_are_listed_and_wrong_are_refused() {
         (&[(MANIFEST, ONE), (FIRST, b"*2\r\n$7\r\nNOTHING\r\n$1\r\na\r\n")], "Unknown command 'NOTHING'"),
         (&[(MANIFEST, ONE), (FIRST, b"*1\r\n$4\r\nEXEC\r\n")], "EXEC without MULTI"),
         (&[(MANIFEST, ONE), (FIRST, b"*1\r\n$5\r\nMULTI\r\n*1\r\n$5\r\nMULTI\r\n")], "(at byte 15)"),
-        (&[(MANIFEST, ONE), (FIRST, b"*2\r\n$6\r\nSELECT\r\n$2\r\n99\r\n")], "Unknown command 'SELECT'"),
+        (&[(MANIFEST, ONE), (FIRST, b"*2\r\n$6\r\nSELECT\r\n$2\r\n99\r\n")], "There is no database '99'"),
+        (&[(MANIFEST, ONE), (FIRST, b"*1\r\n$6\r\nSELECT\r\n")], "Wrong number of arguments for 'SELECT'"),
+        (&[(MANIFEST, ONE), (FIRST, b"*2\r\n$3\r\nset\r\n$1\r\na\r\n")], "number of arguments for 'set'"),
+        (&[(MANIFEST, ONE), (FIRST, b"*2\r\n$8\r\nFUNCTION\r\n$1\r\na\r\n")], "command 'FUNCTION'"),
+        (
+            &[
+                (MANIFEST, ONE),
+                (FIRST, b"*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nSET\r\n$1\r\na\r\n*1\r\n$4\r\nEXEC\r\n"),
+            ],
+            "Wrong number of arguments for 'SET' reading the append only file (in the transaction at byte 0)",
+        ),
+        (&[(MANIFEST, ONE), (FIRST, b"*3\rx$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n")], "Bad file format"),
+        (&[(MANIFEST, ONE), (FIRST, b"*3\r\n$3\rxSET\r\n$1\r\na\r\n$1\r\nb\r\n")], "Bad file format"),
+        (&[(MANIFEST, ONE), (FIRST, b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r-")], "Bad file format"),
+        (&[(MANIFEST, ONE), (FIRST, b"*3\r\n$3\r\nSET\r\n$1\r\naxx$1\r\nb\r\n")], "Bad file format"),
         (&[(MANIFEST, b"file x.rdb seq 1 type b\n"), ("x.rdb", b"REDIS0010\xfa")], "x.rdb"),
     ] {
         folder.write(files);

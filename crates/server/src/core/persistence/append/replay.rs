@@ -265,13 +265,18 @@ impl<'s> Replay<'s> {
                 _ => return Stop::Wrong("Bad file format reading the append only file".into()),
             }
             let first_span = spans.len();
-            match self.parser.parse_plain(buffer, &mut self.at, spans, &self.limits) {
-                Ok(Some(Parsed::Request(_))) => {}
+            let framing = match self.parser.parse_plain(buffer, &mut self.at, spans, &self.limits) {
+                Ok(Some(Parsed::Request(framing))) => framing,
                 Ok(Some(Parsed::Incomplete { .. })) => return Stop::Short,
                 Ok(None) => return Stop::Wrong("Bad file format reading the append only file".into()),
                 Err(error) => return Stop::Wrong(format!("{error}")),
-            }
+            };
             let args = Args::new(buffer, &spans[first_span..]);
+            // Of a client the parser takes what no server writes.
+            if framing != Framing::Canonical && !args.has_line_ends(start) {
+                self.at = start;
+                return Stop::Wrong("Bad file format reading the append only file".into());
+            }
             let row = self.server.registry.find(args.at(0));
             let key = row.and_then(Row::first_key).and_then(|at| args.get(at));
             let hash = key.map(|key| self.server.keyspace.hash(key));
@@ -308,7 +313,7 @@ impl<'s> Replay<'s> {
     fn finish(&mut self, helpers: &mut Helpers<'s>) -> Result<(), String> {
         let (chunk, done) = helpers.finish();
         if let Some(chunk) = chunk {
-            done.map_err(|index| unknown(&chunk, &chunk.commands[index]))?;
+            done.map_err(|index| self.refused(&chunk, &chunk.commands[index]))?;
             self.keep(chunk);
         }
         Ok(())
@@ -388,7 +393,7 @@ impl<'s> Replay<'s> {
     ) -> Result<(), String> {
         let (start, end) = (chunk.first + command.start as u64, chunk.first + command.end as u64);
         let args = chunk.args(command);
-        let row = command.row.ok_or_else(|| unknown(chunk, command))?;
+        let row = command.row.ok_or_else(|| self.refused(chunk, command))?;
         let number = Some(row.number);
         if number == self.marks.begin && self.open.is_some() {
             return Err(format!("MULTI in a transaction that has no end (at byte {start})"));
@@ -398,20 +403,45 @@ impl<'s> Replay<'s> {
             return Ok(());
         }
         if number == self.marks.end {
-            let (_, queue) =
+            let (begin, queue) =
                 self.open.take().ok_or_else(|| format!("EXEC without MULTI (at byte {start})"))?;
             for queued in queue.iter() {
-                self.run_queued(executor, &queued).ok_or_else(|| unknown(chunk, command))?;
+                if self.run_queued(executor, &queued).is_none() {
+                    let why = self.why_refused(&queued.args);
+                    return Err(format!("{why} (in the transaction at byte {begin})"));
+                }
             }
         } else if let Some((_, queue)) = &mut self.open {
             queue.push((row.number, row.flags), command.hash, &args);
             return Ok(());
         } else {
             let queued = Queued { row: row.number, hash: command.hash, args };
-            self.run_queued(executor, &queued).ok_or_else(|| unknown(chunk, command))?;
+            self.run_queued(executor, &queued).ok_or_else(|| self.refused(chunk, command))?;
         }
         self.good_bytes = end;
         Ok(())
+    }
+
+    /// The error for a command that is none.
+    fn refused(&self, chunk: &Chunk<'_>, command: &Command<'_>) -> String {
+        let start = chunk.first + command.start as u64;
+        format!("{} (at byte {start})", self.why_refused(&chunk.args(command)))
+    }
+
+    /// Why a command is none that could be run.
+    fn why_refused(&self, args: &Args<'_>) -> String {
+        let name = args.at(0).escape_ascii();
+        let is_known = |row: &Row| {
+            row.subcommands.is_empty() || args.get(1).is_none_or(|word| row.subcommand(word).is_some())
+        };
+        let why = match self.server.registry.find(args.at(0)) {
+            Some(row) if Some(row.number) == self.marks.choose_db && args.len() == 2 => {
+                format!("There is no database '{}', which '{name}' asks for,", args.at(1).escape_ascii())
+            }
+            Some(row) if is_known(row) => format!("Wrong number of arguments for '{name}'"),
+            _ => format!("Unknown command '{name}'"),
+        };
+        format!("{why} reading the append only file")
     }
 
     /// Runs a command; None if it is none.
@@ -427,11 +457,4 @@ impl<'s> Replay<'s> {
         let request = Request { row: Some(row), hash, framing: Framing::Unknown, args };
         executor.replay(self.db, &request, &mut self.reply).ok()
     }
-}
-
-/// The error for a command that is none.
-fn unknown(chunk: &Chunk<'_>, command: &Command<'_>) -> String {
-    let name = chunk.args(command).at(0).escape_ascii();
-    let start = chunk.first + command.start as u64;
-    format!("Unknown command '{name}' reading the append only file (at byte {start})")
 }
