@@ -119,7 +119,7 @@ impl Read for Kept<'_> {
 /// Serves until something ends it.
 fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
     let supervisor = Supervisor::find(config.supervised, &log);
-    config.supervisor = supervisor.name();
+    config.supervisor = supervisor.clone();
     introduce(&config, &log);
     let is_background = config.daemonize && supervisor == Supervisor::Nobody;
     let pid_path = config.pidfile.clone();
@@ -140,6 +140,7 @@ fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
         pid_file.remove(running.log());
         return fail(&format!("Cannot wait for signals: {error}"));
     }
+    supervisor.loading(running.log());
     if running.load().is_err() {
         pid_file.remove(running.log());
         return ExitCode::FAILURE;

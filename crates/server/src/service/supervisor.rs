@@ -1,24 +1,9 @@
-//! Tells the service manager that has started the server when it serves: systemd by a message over the socket
-//! that `NOTIFY_SOCKET` names, upstart by stopping the process once.
-//!
-//! The messages are those of sd_notify(3): `READY=1` when the server serves, `STOPPING=1` when it ends. A
-//! name that begins with `@` is one of Linux's abstract sockets.
+//! Finds out which service manager has started the server, and tells it when the server serves and when it
+//! ends: systemd by messages, upstart by stopping the process once.
 use crate::state::config::Supervised;
 use crate::state::log::Log;
-use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
-
-/// The service manager that is told of the start and the end.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Supervisor {
-    Nobody,
-    Upstart,
-    /// Over this socket.
-    Systemd(OsString),
-}
+use crate::state::system::supervisor::Supervisor;
+use std::ffi::OsString;
 
 impl Supervisor {
     /// The manager that `supervised` asks for and the environment names; the log says what was found.
@@ -44,18 +29,14 @@ impl Supervisor {
         found != Supervisor::Nobody
     }
 
-    /// What INFO's `process_supervised` says.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Supervisor::Nobody => "no",
-            Supervisor::Upstart => "upstart",
-            Supervisor::Systemd(_) => "systemd",
-        }
+    /// Tells it that the server loads its data.
+    pub fn loading(&self, log: &Log) {
+        self.told("STATUS=Sardine is loading...\n", log);
     }
 
     /// Tells it that the server serves.
     pub fn ready(&self, log: &Log) {
-        self.tell("STATUS=Ready to accept connections\nREADY=1\n", log);
+        self.told("STATUS=Ready to accept connections\nREADY=1\n", log);
         if *self == Supervisor::Upstart
             && let Err(error) = nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP)
         {
@@ -65,13 +46,11 @@ impl Supervisor {
 
     /// Tells it that the server ends.
     pub fn stopping(&self, log: &Log) {
-        self.tell("STOPPING=1\n", log);
+        self.told("STOPPING=1\n", log);
     }
 
-    fn tell(&self, words: &str, log: &Log) {
-        if let Supervisor::Systemd(socket) = self
-            && let Err(error) = notify(socket, words)
-        {
+    fn told(&self, words: &str, log: &Log) {
+        if let Err(error) = self.tell(words) {
             log.warning(&format!("systemd supervision error: {error}"));
         }
     }
@@ -89,18 +68,11 @@ fn choose(wanted: Supervised, socket: Option<OsString>, job: Option<OsString>) -
     found.unwrap_or(Supervisor::Nobody)
 }
 
-/// Sends the message over the socket of this name.
-fn notify(socket: &OsStr, words: &str) -> io::Result<()> {
-    let address = match socket.as_bytes() {
-        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
-        _ => SocketAddr::from_pathname(socket)?,
-    };
-    UnixDatagram::unbound()?.send_to_addr(words.as_bytes(), &address).map(drop)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
 
     fn heard(socket: &UnixDatagram) -> String {
         let mut bytes = [0; 256];

@@ -177,11 +177,19 @@ fn systemd_is_told_when_the_server_serves_and_when_it_ends() {
         let len = manager.recv(&mut bytes).unwrap();
         String::from_utf8(bytes[..len].to_vec()).unwrap()
     };
+    assert_eq!(heard(), "STATUS=Sardine is loading...\n");
     assert_eq!(heard(), "STATUS=Ready to accept connections\nREADY=1\n");
     let told = home.ask("INFO server\r\nQUIT\r\n").unwrap();
     assert!(told.contains(&format!("process_id:{}\r\n", child.id())));
     assert!(told.contains("process_supervised:systemd\r\n"), "{told}");
-    home.ask("SHUTDOWN\r\n");
+    // Nothing can take the place of a folder: the server goes on, and does not say that it ends.
+    std::fs::create_dir(home.path("dump.rdb")).unwrap();
+    assert!(home.ask("SHUTDOWN SAVE\r\nQUIT\r\n").unwrap().contains("Errors trying to SHUTDOWN"));
+    assert_eq!(heard(), "STATUS=Saving the final RDB snapshot\n");
+    assert_eq!(heard(), "STATUS=Error trying to save the DB, can't exit.\n");
+    std::fs::remove_dir(home.path("dump.rdb")).unwrap();
+    home.ask("SHUTDOWN SAVE\r\n");
+    assert_eq!(heard(), "STATUS=Saving the final RDB snapshot\n");
     assert_eq!(heard(), "STOPPING=1\n");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

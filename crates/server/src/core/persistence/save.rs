@@ -164,21 +164,33 @@ fn save_last(server: &Server, now: Millis, (saves, is_forced): (Option<bool>, bo
         return true;
     }
     server.log.notice("Saving the final RDB snapshot before exiting.");
+    tell_status(server, "Saving the final RDB snapshot");
     let is_saved = save_now(server, now);
     if !is_saved {
-        server.log.warning(match is_forced {
+        let why = match is_forced {
             true => "Error trying to save the DB, exiting nonetheless, as it was asked for.",
             false => "Error trying to save the DB, can't exit.",
-        });
+        };
+        server.log.warning(why);
+        tell_status(server, why);
     }
     is_saved || is_forced
+}
+
+/// Tells the service manager what the server does.
+fn tell_status(server: &Server, text: &str) {
+    if let Err(error) = server.config().supervisor.tell(&format!("STATUS={text}\n")) {
+        server.log.warning(&format!("systemd supervision error: {error}"));
+    }
 }
 
 /// Puts the append-only file on the disk before the server ends. False if the server has to go on, because
 /// the file has no base yet.
 fn end_append_only(server: &Server, is_forced: bool) -> bool {
     if server.append.phase() == Phase::Beginning && !is_forced {
-        server.log.warning("Writing initial AOF, can't exit.");
+        const WHY: &str = "Writing initial AOF, can't exit.";
+        server.log.warning(WHY);
+        tell_status(server, WHY);
         return false;
     }
     if server.append.phase() != Phase::Off {

@@ -10,6 +10,7 @@ use super::limits::{MemoryShare, OutputLimits};
 use super::log_rules::LogRules;
 use super::process::{Facility, OomScore, Supervised};
 use super::snapshots::Snapshots;
+use crate::state::system::supervisor::Supervisor;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -104,8 +105,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// What the binary allocates with, for INFO; no setting.
     pub allocator: &'static str,
-    /// What INFO says of who supervises the process: `no`, `systemd` or `upstart`.
-    pub supervisor: &'static str,
+    /// Who supervises the process; no setting.
+    pub supervisor: Supervisor,
     /// Whether calls are counted by how long they took, for LATENCY HISTOGRAM and INFO latencystats.
     pub latency_tracking: Tracking,
     /// `latency-monitor-threshold`; 0: off.
@@ -256,7 +257,7 @@ impl Default for Config {
             enable_protected_configs: Allow::No,
             file: None,
             allocator: "libc",
-            supervisor: "no",
+            supervisor: Supervisor::Nobody,
             latency_tracking: Tracking::On,
             latency_monitor_ms: 0,
             busy_reply_threshold_ms: 5000,

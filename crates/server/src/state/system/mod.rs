@@ -1,9 +1,10 @@
 //! What the system knows about this process: resident memory, processor time, its own name; how many files it
 //! may have open (`open_files`), how readily it is ended when memory runs out (`oom_score`), the file with
-//! its number (`pidfile`).
+//! its number (`pidfile`), the service manager that has started it (`supervisor`).
 mod oom_score;
 pub(crate) mod open_files;
 pub(crate) mod pidfile;
+pub(crate) mod supervisor;
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};

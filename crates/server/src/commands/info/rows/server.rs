@@ -32,7 +32,7 @@ pub(in super::super) const SERVER: &[Metric] = &[
     text(
         "process_supervised",
         "The service manager that is told of the start: `systemd`, `upstart` or `no`.",
-        |r| r.config.supervisor.into(),
+        |r| r.config.supervisor.name().into(),
     ),
     text("run_id", "A random identifier of this run of the server; it is another after each start.", |r| {
         r.server.run_id.clone().into()
