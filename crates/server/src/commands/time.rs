@@ -20,9 +20,11 @@ const TIME: ServerCommand = ServerCommand {
     ..ROW
 };
 
-/// Answers seconds and microseconds. It reads the clock itself: the time of a batch is in milliseconds.
+/// Answers seconds and microseconds. It reads the clock itself: the time of a batch is in milliseconds. For a
+/// script time stands still, until it has run so long that others are answered with BUSY: one that waits for
+/// a time to come ends.
 fn time(call: &mut ServerCall<'_>) -> Done {
-    let now_us = match call.stopped_us {
+    let now_us = match call.stopped_us.filter(|_| !call.server.gates.is_ajar()) {
         None => call.server.clock.now_us(),
         Some(stopped) => {
             let now_us = stopped.get().unwrap_or_else(|| call.server.clock.now_us());

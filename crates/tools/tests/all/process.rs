@@ -149,6 +149,19 @@ fn signals_that_are_about_something_else_do_not_end_it() {
 }
 
 #[test]
+fn time_stands_still_for_a_script_until_others_are_told_to_wait() {
+    let now =
+        "local function now() local t = redis.call('TIME') return t[1] .. '.' .. t[2] end local b = now()";
+    let still = "for i = 1, 100 do if now() ~= b then return 1 end end return 0";
+    let waiting = "while now() == b do end return 1";
+    for (threshold, script, answer) in [("1000000", still, ":0"), ("1", waiting, ":1")] {
+        let server = Server::start_with("time", &["--busy-reply-threshold", threshold]);
+        let told = server.last_words(&format!("EVAL \"{now} {script}\" 0\r\nQUIT\r\n"));
+        assert_eq!(told, format!("{answer}\r\n+OK\r\n"), "{script}");
+    }
+}
+
+#[test]
 fn a_crash_is_reported_in_the_log_with_what_was_being_done() {
     for (word, signal, cause) in [
         ("PANIC", 6, "DEBUG PANIC called (crates/server/src/commands/debug/crash.rs:"),
