@@ -11,8 +11,8 @@
 //! Cost: a thousand leaves are passed in some tenths of a millisecond; twenty million keys take 0.2% of one
 //! processor.
 use crate::Eviction;
-use crate::eviction::lru_clock::{CODES, LruClock, Replacements, none_replaced};
-use crate::eviction::uses::Tracking;
+use crate::eviction::lru_clock::{CODES, LruClock, Replacements, UNKNOWN, micros, none_replaced};
+use crate::eviction::uses::{Tracking, Uses};
 use crate::keyspace::shard::Shard;
 use crate::keyspace::shards::Keyspace;
 use base::Millis;
@@ -49,8 +49,8 @@ pub(crate) struct Hand {
 struct Round {
     becomes: Replacements,
     is_met: [bool; CODES],
-    /// The codes that were in use when the round began, without the one that was given out then: no entry has
-    /// got one of these since.
+    /// The codes that were in use when the round began, without the one that was given out then. No entry has
+    /// got one of these since but through [`Round::outlives`]; codes that are not among these are not freed.
     known: Vec<u8>,
     began: Millis,
     length_ms: i64,
@@ -83,6 +83,23 @@ impl Round {
             Next::Shard => (self.shard, self.db, self.place) = (self.shard + 1, 0, 0),
         }
         true
+    }
+
+    /// The code to be given to an entry, in place of this one, so that it is still in use after the round:
+    /// the hand may have passed the entry's leaf.
+    fn outlives(&mut self, code: u8) -> u8 {
+        if !self.known.contains(&code) {
+            return code;
+        }
+        let stays = self.becomes[usize::from(code)];
+        self.is_met[usize::from(stays)] = true;
+        stays
+    }
+
+    /// Whether no entry has this code any more, now that the round is over.
+    fn has_ended(&self, code: u8) -> bool {
+        let index = usize::from(code);
+        self.known.contains(&code) && (self.becomes[index] != code || !self.is_met[index])
     }
 
     /// Whether the hand is as far as it should be.
@@ -120,7 +137,7 @@ impl Hand {
     fn tend(&mut self, keyspace: &Keyspace, now: Millis, eviction: &Eviction) {
         let meaning = keyspace.uses.tracking(eviction.policy);
         if self.meaning != meaning {
-            self.change_meaning(meaning, now);
+            self.change_meaning(meaning, now, &keyspace.uses);
         }
         match meaning {
             Tracking::Recency => self.tick_if_due(keyspace, now),
@@ -130,10 +147,15 @@ impl Hand {
     }
 
     /// The policy has changed, and with it the meaning of the bytes. If they had one before, a round begins
-    /// that sets all of them to 0.
-    fn change_meaning(&mut self, meaning: Tracking, now: Millis) {
+    /// that sets all of them to 0. That frees no code: the codes of before mean nothing any more, so those
+    /// are free at once, and entries that the hand has passed may have got any of the codes that began since.
+    fn change_meaning(&mut self, meaning: Tracking, now: Millis, uses: &Uses) {
         if self.meaning != Tracking::Off {
             self.round = Some(Round::new(Box::new([0; CODES]), Vec::new(), now, 0));
+            if meaning == Tracking::Recency {
+                self.clock.retire(|_| true);
+                uses.note_began(UNKNOWN, micros(now));
+            }
         }
         (self.meaning, self.last_decay) = (meaning, Some(now));
     }
@@ -181,11 +203,7 @@ impl Hand {
             return true;
         }
         if self.meaning == Tracking::Recency {
-            let is_gone = |code: u8| {
-                let index = usize::from(code);
-                round.becomes[index] != code || (round.known.contains(&code) && !round.is_met[index])
-            };
-            self.clock.retire(is_gone);
+            self.clock.retire(|code| round.has_ended(code));
         }
         self.round = None;
         false
@@ -225,7 +243,7 @@ impl Keyspace {
     /// is the present one.
     pub(crate) fn recall_use(&self, used_us: i64, now: Millis) -> u8 {
         let Some(mut hand) = self.try_hand() else { return self.uses.now() };
-        if let [_] = hand.clock.in_use()
+        if self.uses.now() == UNKNOWN
             && let Some((code, began_us)) = hand.clock.tick(now)
         {
             // Nothing was recorded before.
@@ -233,7 +251,7 @@ impl Keyspace {
         }
         let (code, began_us) = hand.clock.recall(used_us, now);
         self.uses.note_began(code, began_us);
-        code
+        hand.round.as_mut().map_or(code, |round| round.outlives(code))
     }
 
     fn try_hand(&self) -> Option<MutexGuard<'_, Hand>> {

@@ -71,25 +71,30 @@ impl LruClock {
     }
 
     /// A code for a use in the past. Returns it with the time at which it began; that is later than the use
-    /// only where no code is left to be given out for this, or uses were not told apart so long ago.
+    /// only where no code is left to be given out for this, or the use is older than the Unix epoch.
+    ///
+    /// A use may be older than every code: the first one begins before all time, but it is freed like any
+    /// other once no entry has it, and a change of policy frees all but the present one.
     pub(crate) fn recall(&mut self, used_us: i64, now: Millis) -> (u8, i64) {
-        let began_us = |code: &u8| self.began_us[usize::from(*code)];
-        // The first began before all time.
-        let next = self.in_use.partition_point(|code| began_us(code) <= used_us.max(0));
-        let (before, after) = (self.in_use[next - 1], self.in_use.get(next).copied());
-        let error_us = used_us - began_us(&before);
-        let is_near = error_us <= (micros(now) - used_us) / NEARNESS;
-        let is_spare = self.free.len() > KEPT_FOR_TICKS;
-        match (after, self.free.last().copied()) {
-            (Some(_), Some(code)) if !is_near && is_spare => {
-                self.free.pop();
-                self.began_us[usize::from(code)] = used_us.max(1);
-                self.in_use.insert(next, code);
-                (code, used_us.max(1))
-            }
-            (Some(after), _) if !is_near => (after, began_us(&after)),
-            _ => (before, began_us(&before)),
+        let used_us = used_us.max(1);
+        let began_us = |code: u8| self.began_us[usize::from(code)];
+        let next = self.in_use.partition_point(|code| began_us(*code) <= used_us);
+        let before = next.checked_sub(1).map(|index| self.in_use[index]);
+        let Some(after) = self.in_use.get(next).copied() else {
+            return (self.now(), began_us(self.now()));
+        };
+        let is_near = |code: &u8| used_us - began_us(*code) <= (micros(now) - used_us) / NEARNESS;
+        if let Some(before) = before.filter(is_near) {
+            return (before, began_us(before));
         }
+        if self.free.len() > KEPT_FOR_TICKS
+            && let Some(code) = self.free.pop()
+        {
+            self.began_us[usize::from(code)] = used_us;
+            self.in_use.insert(next, code);
+            return (code, used_us);
+        }
+        (after, began_us(after))
     }
 
     /// Chooses at most `wanted` codes that are each to be replaced by the one before.
@@ -130,6 +135,7 @@ impl LruClock {
 mod tests {
     use super::*;
     use crate::eviction::aging::{FREE_WANTED, REPLACED};
+    use base::random::Random;
 
     /// Ticks once a second and plans when codes are short, replacing at once what a keyspace would replace in
     /// a round. Calls `look` with the time and what is remembered of each second.
@@ -206,5 +212,95 @@ mod tests {
         let now = clock.now();
         clock.retire(|_| true);
         assert_eq!((clock.now(), clock.free()), (now, CODES - 2));
+    }
+
+    /// What entries say by their codes, beside when they were really used.
+    #[derive(Default)]
+    struct Entries(Vec<(u8, i64)>);
+
+    impl Entries {
+        fn has(&self, code: u8) -> bool {
+            self.0.iter().any(|(has, _)| *has == code)
+        }
+
+        fn check(&self, clock: &LruClock, seed: u64) {
+            let began_us = |code: u8| clock.began_us[usize::from(code)];
+            assert!(clock.in_use.is_sorted_by_key(|code| began_us(*code)), "seed {seed}");
+            let mut codes = [clock.in_use.as_slice(), clock.free.as_slice()].concat();
+            codes.sort_unstable();
+            assert_eq!(codes, (1..=u8::MAX).collect::<Vec<_>>(), "seed {seed}: each code once");
+            for (code, _) in &self.0 {
+                assert!(clock.in_use.contains(code), "seed {seed}: {code} is not in use");
+            }
+        }
+    }
+
+    /// A use of any age is recalled, whatever was retired and replaced before: the codes stay in order, none
+    /// is given out twice, and a time is told within a seventh of the age while codes are to be had.
+    #[test]
+    fn whatever_was_retired_before_a_use_in_the_past_gets_its_time() {
+        for seed in 0..40 {
+            let mut random = Random::new(seed);
+            let (mut clock, mut entries, mut now) =
+                (LruClock::new(), Entries::default(), Millis(1_000_000_000));
+            for _ in 0..600 {
+                now.0 += random.below(3000) as i64;
+                match random.below(12) {
+                    0..=4 => {
+                        clock.tick(now);
+                        entries.0.push((clock.now(), clock.began_us[usize::from(clock.now())]));
+                    }
+                    5..=8 => {
+                        let used_us = micros(now) - (random.next_u64() >> (24 + random.below(40))) as i64;
+                        let present_us = clock.began_us[usize::from(clock.now())];
+                        let is_told = clock.free() > KEPT_FOR_TICKS && used_us < present_us;
+                        let (code, began_us) = clock.recall(used_us, now);
+                        let error_us = (began_us - used_us.max(1)).abs();
+                        let near = (micros(now) - used_us) / NEARNESS;
+                        assert!(!is_told || error_us <= near, "seed {seed}: {error_us} for {near}");
+                        assert_eq!(clock.began_us[usize::from(code)], began_us);
+                        entries.0.push((code, used_us));
+                    }
+                    9 => {
+                        let becomes = clock.plan(now, random.below(80) as usize);
+                        entries.0.iter_mut().for_each(|(code, _)| *code = becomes[usize::from(*code)]);
+                        clock.retire(|code| becomes[usize::from(code)] != code);
+                    }
+                    10 => {
+                        // The oldest entries go, and with them the oldest codes.
+                        let gone = random.below(1 + entries.0.len() as u64) as usize;
+                        entries.0.sort_unstable_by_key(|(_, used_us)| *used_us);
+                        entries.0.drain(..gone);
+                        clock.retire(|code| !entries.has(code));
+                    }
+                    _ if random.below(20) == 0 => {
+                        entries.0.clear();
+                        clock.retire(|_| true);
+                    }
+                    _ => clock.retire(|code| !entries.has(code)),
+                }
+                entries.check(&clock, seed);
+            }
+        }
+    }
+
+    #[test]
+    fn a_use_before_the_oldest_code_or_before_all_time_is_recalled_too() {
+        let now = Millis(1_000_000_000);
+        let mut clock = LruClock::new();
+        clock.tick(now);
+        clock.retire(|_| true);
+        let used_us = micros(now) - 77_000_000;
+        let (code, began_us) = clock.recall(used_us, now);
+        assert_eq!((clock.in_use[0], began_us), (code, used_us));
+        for used_us in [i64::MIN, -1, 0] {
+            assert_eq!(clock.recall(used_us, now).1, 1);
+        }
+        // Where no code is to be spared, the oldest one says it.
+        while clock.tick(now).is_some() {}
+        let first = clock.in_use[0];
+        clock.retire(|code| code == first);
+        let oldest = clock.in_use[0];
+        assert_eq!(clock.recall(5, now).0, oldest);
     }
 }

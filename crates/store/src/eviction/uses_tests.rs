@@ -298,3 +298,74 @@ fn a_fast_turnover_is_told_apart_within_a_second() {
     let young = (18_000..20_000).filter(left).count();
     assert!(young > 1850, "{young} of the 2000 youngest are left");
 }
+
+fn set_idle(keyspace: &Keyspace, settings: &Settings, now: Millis, key: &str, idle_s: i64) {
+    set(keyspace, settings, now, key);
+    with(keyspace, settings, now, key, |view, key| view.set_usage(key, Usage::IdleMs(idle_s * 1000)));
+}
+
+#[track_caller]
+fn assert_idle(keyspace: &Keyspace, settings: &Settings, now: Millis, key: &str, idle_s: i64) {
+    let Usage::IdleMs(ms) = usage(keyspace, settings, now, key) else { panic!() };
+    let (truth, error) = (idle_s * 1000, idle_s * 1000 / 7 + 2000);
+    assert!((ms - truth).abs() <= error, "{key}: {ms} for {truth}");
+}
+
+#[test]
+fn an_idle_time_older_than_all_that_is_recorded_is_kept() {
+    let (keyspace, lru, lfu) = (keyspace(2), settings(Policy::AllkeysLru), settings(Policy::AllkeysLfu));
+    // After a change of policy nothing is left of what was recorded before.
+    for (policy, from, to) in [(&lru, 0, 2), (&lfu, 2, 4), (&lru, 4, 6)] {
+        keyspace.go_by(policy.eviction.policy);
+        tend(&keyspace, policy, from, to);
+        set(&keyspace, policy, at(to), "k");
+    }
+    set_idle(&keyspace, &lru, at(6), "restored", 1000);
+    assert_idle(&keyspace, &lru, at(6), "restored", 1000);
+    // After some rounds nothing is left of the first code.
+    tend(&keyspace, &lru, 6, 400);
+    set_idle(&keyspace, &lru, at(400), "older", 100_000);
+    tend(&keyspace, &lru, 400, 1000);
+    assert_idle(&keyspace, &lru, at(1000), "restored", 1994);
+    assert_idle(&keyspace, &lru, at(1000), "older", 100_600);
+    assert_idle(&keyspace, &lru, at(1000), "k", 994);
+}
+
+#[test]
+fn an_idle_time_that_is_given_while_codes_are_being_replaced_stays_true() {
+    let (keyspace, lru) = (keyspace(4), settings(Policy::AllkeysLru));
+    for s in 0..3000 {
+        tend(&keyspace, &lru, s, s + 1);
+        // One that was used a while ago, whose code may just then be on its way out.
+        set_idle(&keyspace, &lru, at(s), &format!("k{s}"), 1 + s * 7 % 600);
+        if s % 50 == 49 {
+            for n in (0..=s).step_by(7) {
+                assert_idle(&keyspace, &lru, at(s), &format!("k{n}"), s - n + 1 + n * 7 % 600);
+            }
+        }
+    }
+}
+
+#[test]
+fn uses_after_a_change_of_policy_outlive_the_round_that_follows_it() {
+    let (keyspace, lru, lfu) = (keyspace(4), settings(Policy::AllkeysLru), settings(Policy::AllkeysLfu));
+    keyspace.go_by(lfu.eviction.policy);
+    (0..250_000).for_each(|n| set(&keyspace, &lfu, at(0), &format!("k{n}")));
+    tend(&keyspace, &lfu, 0, 1);
+    keyspace.go_by(lru.eviction.policy);
+    // The hand has passed some of the leaves, and the code of that second is no longer the present one.
+    let used = |s: i64| (0..20).map(move |n| format!("k{}", s * 1000 + n));
+    for s in 1..30 {
+        keyspace.tend_uses(at(s), &lru.eviction);
+        used(s).for_each(|key| get(&keyspace, &lru, at(s), &key));
+    }
+    tend(&keyspace, &lru, 30, 400);
+    for s in 1..30 {
+        for key in used(s) {
+            let Usage::IdleMs(ms) = usage(&keyspace, &lru, at(400), &key) else { panic!() };
+            // A key that the hand had not passed then counts as used when the policy changed.
+            let oldest = (400 - 1) * 1000;
+            assert!(ms >= (400 - s) * 1000 - 2000 && ms <= oldest + oldest / 7 + 2000, "{key}: {ms}");
+        }
+    }
+}
