@@ -1,5 +1,7 @@
 //! What the rules need to know of commands: names, categories, and which are subcommands of which. The
-//! registry makes it; the number of a command here is the number of its row.
+//! registry makes it; the number of a command here is the number of its row. Those of Redis that are not here
+//! (`absent`) have the numbers behind, because rules may name them too.
+use super::absent;
 use command::Acl;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,17 +21,21 @@ pub(crate) struct Known {
 #[derive(Debug)]
 pub(crate) struct Catalog {
     all: Vec<Known>,
+    /// How many of them can run.
+    present: usize,
     numbers: BTreeMap<String, usize>,
 }
 
 impl Catalog {
-    /// A catalog of these commands, which stand in the order of their numbers.
-    pub(crate) fn new(all: Vec<Known>) -> Catalog {
+    /// A catalog of these commands, which stand in the order of their numbers, and of those that are absent.
+    pub(crate) fn new(mut all: Vec<Known>) -> Catalog {
+        let present = all.len();
+        all.append(&mut absent::known(present));
         let numbers = all.iter().enumerate().map(|(number, known)| (known.name.clone(), number)).collect();
-        Catalog { all, numbers }
+        Catalog { all, present, numbers }
     }
 
-    /// How many there are, subcommands included.
+    /// How many there are, subcommands and absent commands included.
     pub(crate) fn count(&self) -> usize {
         self.all.len()
     }
@@ -45,7 +51,12 @@ impl Catalog {
         self.numbers.get(&name).copied()
     }
 
-    /// The numbers of all in a category, ascending.
+    /// Whether the command of this number can run: it is not of those that only Redis has.
+    pub(crate) fn is_present(&self, number: usize) -> bool {
+        number < self.present
+    }
+
+    /// The numbers of all in a category, ascending, absent commands included.
     pub(crate) fn in_category(&self, category: Acl) -> impl Iterator<Item = usize> {
         self.all
             .iter()

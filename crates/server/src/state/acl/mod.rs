@@ -17,7 +17,8 @@
 //! Rules are applied from left to right, each to what those before it have made (`user`, `selector`,
 //! `commands`). They come from ACL SETUSER, from lines `user` of the configuration, or from the file that
 //! `aclfile` names (`file`); what ACL LIST and ACL SAVE write is read back as the same user. Names of
-//! commands and categories are those of the `catalog`, which is made from the rows of all commands.
+//! commands and categories are those of the `catalog`, which is made from the rows of all commands and from
+//! the table of those that only Redis has (`absent`).
 //!
 //! **How workers know.** All users together are one value that never changes, [`Users`]. A change makes the
 //! next one and puts it in the place of the present one as a whole ([`Accounts`]); all of an ACL SETUSER
@@ -30,6 +31,7 @@
 //! looked at at all (`core/modes.rs`).
 //!
 //! **What was refused** is kept in the `log` for ACL LOG.
+mod absent;
 mod accounts;
 mod catalog;
 mod commands;
