@@ -244,6 +244,7 @@ impl Keyspace {
         let search = Search::new(now, eviction, &self.uses);
         match eviction.policy {
             Policy::NoEviction => Outcome::Nothing,
+            policy if policy.is_volatile() && self.supply.is_spent() => Outcome::Nothing,
             Policy::VolatileTtl => self.evict_soonest(now, garbage),
             _ => {
                 let outcome = self.find_and_evict(evictor, &search, garbage);
@@ -312,28 +313,43 @@ impl Keyspace {
     }
 
     /// Removes the key with the nearest deadline, in the shard that falls due next. If only fields of hashes
-    /// wait there, other shards are tried.
+    /// wait there, the other shards are tried, those included that seem to have nothing: after that it is
+    /// known that no key may go.
     fn evict_soonest(&self, now: Millis, garbage: &mut Vec<Garbage>) -> Outcome {
-        let mut barren = Vec::new();
-        loop {
-            let dues = self.dues.iter().map(|due| due.load(Ordering::Relaxed)).enumerate();
-            let fertile = dues.filter(|(index, due)| *due != NEVER_DUE && !barren.contains(index));
-            let Some((index, _)) = fertile.min_by_key(|(_, due)| *due) else { return Outcome::Nothing };
-            let mut shard = self.shard(index);
-            let mut teller = Teller::new(self, &shard);
-            let (dbs, stats) = shard.dbs_mut();
-            let volatile = dbs.enumerate().filter(|(_, db)| db.volatile.keys > 0);
-            let is_evicted = volatile.min_by_key(|(_, db)| db.next_due()).is_some_and(|(number, db)| {
-                teller.db = number as u16;
-                db.evict_soonest(now, stats, garbage, &mut teller)
-            });
-            teller.tell();
-            self.set_due(index, shard.next_due());
-            if is_evicted {
-                return Outcome::Key;
-            }
-            barren.push(index);
+        let due = |index: usize| self.dues[index].load(Ordering::Relaxed);
+        let soonest = (0..self.shards()).min_by_key(|index| due(*index)).unwrap_or(0);
+        if due(soonest) != NEVER_DUE && self.evict_soonest_in(soonest, now, garbage) == Some(true) {
+            return Outcome::Key;
         }
+        let search = self.supply.begin_search();
+        let mut order: Vec<(i64, usize)> = (0..self.shards()).map(|index| (due(index), index)).collect();
+        order.sort_unstable();
+        let mut is_any = false;
+        for (_, index) in order {
+            match self.evict_soonest_in(index, now, garbage) {
+                Some(true) => return Outcome::Key,
+                Some(false) => is_any = true,
+                None => {}
+            }
+        }
+        if !is_any {
+            self.supply.end_search(search);
+        }
+        Outcome::Nothing
+    }
+
+    /// The same in one shard. Returns whether a key has gone; None where none has a deadline.
+    fn evict_soonest_in(&self, index: usize, now: Millis, garbage: &mut Vec<Garbage>) -> Option<bool> {
+        let mut shard = self.shard(index);
+        let mut teller = Teller::new(self, &shard);
+        let (dbs, stats) = shard.dbs_mut();
+        let volatile = dbs.enumerate().filter(|(_, db)| db.volatile.keys > 0);
+        let (number, db) = volatile.min_by_key(|(_, db)| db.next_due())?;
+        teller.db = number as u16;
+        let is_evicted = db.evict_soonest(now, stats, garbage, &mut teller);
+        teller.tell();
+        self.set_due(index, shard.next_due());
+        Some(is_evicted)
     }
 }
 

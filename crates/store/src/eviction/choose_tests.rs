@@ -1,6 +1,6 @@
 //! Eviction: who goes under each policy, from few keys and from many.
 use crate::keyspace::tests::{NOW, keyspace, set, with};
-use crate::{End, Eviction, Evictor, Expiry, Keyspace, Lifetime, Outcome, Policy};
+use crate::{Deadline, End, Eviction, Evictor, Expiry, Keyspace, Lifetime, Outcome, Policy};
 use base::Millis;
 use std::collections::BTreeSet;
 
@@ -146,4 +146,55 @@ fn databases_lose_keys_by_their_share() {
     let mut evictor = Evictor::new(7);
     (0..2000).for_each(|_| assert_eq!(evict(&keyspace, &mut evictor, Policy::AllkeysRandom), Outcome::Key));
     assert!((400..600).contains(&keyspace.len(9)), "{} of 1000 are left", keyspace.len(9));
+}
+
+/// After a search in vain no further one is made, so whatever gives a key a deadline has to end that.
+#[test]
+fn a_key_that_gets_a_deadline_after_a_search_in_vain_goes() {
+    let put = |keyspace: &Keyspace| set(keyspace, "new", "v", later(5000));
+    let expire = |keyspace: &Keyspace| {
+        with(keyspace, NOW, "k7", |view, key| {
+            assert!(view.set_deadline(key, Deadline::At(Millis(NOW.0 + 5000))));
+        });
+    };
+    let rename = |keyspace: &Keyspace| {
+        set(keyspace, "from", "v", later(5000));
+        let taken = with(keyspace, NOW, "from", |view, key| view.take(key)).unwrap();
+        assert_eq!(keyspace.volatile(0, NOW).0, 0);
+        assert_eq!(evict(keyspace, &mut Evictor::new(9), Policy::VolatileTtl), Outcome::Nothing);
+        with(keyspace, NOW, "k8", |view, key| view.put_taken(key, taken));
+    };
+    let swap = |keyspace: &Keyspace| {
+        let settings = crate::Settings::default();
+        let (mut view, key) = keyspace.lock_one(9, NOW, &settings, b"k");
+        view.put_string(&key, b"v", crate::Form::Auto, later(5000));
+        drop(view);
+        keyspace.swap(0, 9, NOW);
+    };
+    let ways: [&dyn Fn(&Keyspace); 4] = [&put, &expire, &rename, &swap];
+    for policy in VOLATILE {
+        for shard_bits in [0, 8] {
+            let keyspace = keyspace(shard_bits);
+            (0..100).for_each(|n| set(&keyspace, &format!("k{n}"), "v", Expiry::Clear));
+            // Fields that wait, and wheels with items of keys that are gone.
+            for n in 0..20 {
+                with(&keyspace, NOW, &format!("hash{n}"), |view, key| {
+                    let lifetime = Lifetime::Until(Millis(NOW.0 + 10 + n));
+                    view.hash_or_new(key).unwrap().set(b"f", b"v", lifetime);
+                });
+                set(&keyspace, &format!("gone{n}"), "v", later(100));
+                with(&keyspace, NOW, &format!("gone{n}"), |view, key| assert!(view.remove(key)));
+            }
+            let mut evictor = Evictor::new(2);
+            for (gone, way) in (0..).zip(ways) {
+                for _ in 0..3 {
+                    assert_eq!(evict(&keyspace, &mut evictor, policy), Outcome::Nothing);
+                    assert!(keyspace.supply.is_spent(), "{policy:?}");
+                }
+                way(&keyspace);
+                assert_eq!(evict(&keyspace, &mut evictor, policy), Outcome::Key, "{policy:?}");
+                assert_eq!(keyspace.stats().evicted, gone + 1);
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use crate::entry::Meta;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{DeadlineNotes, InLeaf, NO_DEADLINE, due_of, note_of, time_of};
+use crate::expiry::supply::Supply;
 use crate::expiry::wheel::{Item, Wheel};
 use crate::hash::due::fields_due;
 use crate::kind::Kind;
@@ -71,6 +72,7 @@ pub(crate) struct Timer<'s> {
     /// When this shard is next due, and when any shard is: read without a lock.
     pub(crate) due: &'s AtomicI64,
     pub(crate) soonest: &'s AtomicI64,
+    pub(crate) supply: &'s Supply,
 }
 
 impl Timer<'_> {
@@ -83,6 +85,7 @@ impl Timer<'_> {
         self.volatile.remove(old);
         self.volatile.add(new);
         if let Deadline::At(at) = new {
+            self.supply.note_key();
             self.arm(entry, note_of(at));
         }
     }

@@ -15,6 +15,7 @@
 //! the process stops.
 use crate::eviction::uses::Uses;
 use crate::expiry::notes::NEVER_DUE;
+use crate::expiry::supply::Supply;
 use crate::keyspace::arrivals::{Arrival, Arrivals};
 use crate::keyspace::ears::Listening;
 use crate::keyspace::garbage::Garbage;
@@ -69,6 +70,8 @@ pub struct Keyspace {
     pub(crate) dues: Box<[AtomicI64]>,
     /// A time that is not later than any of `dues`.
     pub(crate) soonest: AtomicI64,
+    /// Whether any key has a deadline, for policies by which only such keys may go.
+    pub(crate) supply: Supply,
     pub(crate) lengths: Lengths,
     pub(crate) uses: Uses,
     pub(crate) arrivals: Arc<Arrivals>,
@@ -118,6 +121,7 @@ impl Keyspace {
             listening: Listening::default(),
             dues: (0..shards).map(|_| AtomicI64::new(NEVER_DUE)).collect(),
             soonest: AtomicI64::new(NEVER_DUE),
+            supply: Supply::new(),
             lengths: Lengths::new(shards as usize, databases),
             uses: Uses::new(),
             arrivals: Arc::default(),

@@ -488,6 +488,7 @@ impl<'k> View<'k> {
             volatile: &mut db.volatile,
             due,
             soonest: &self.keyspace.soonest,
+            supply: &self.keyspace.supply,
         };
         let is_use =
             touch != Touch::None && self.leaves_trace && self.used.replace(key.hash) != Some(key.hash);

@@ -9,6 +9,7 @@ mod in_parts;
 mod lent;
 mod lent_writes;
 mod migrate;
+mod refused;
 mod scripts;
 mod scripts_in_exec;
 mod taken_back;

@@ -475,6 +475,9 @@ impl<'s> Executor<'s> {
             }
         } else if session.after == After::Retry {
             session.reply_mode = reply_mode;
+        } else if ticks >= self.look_ticks && session.after == After::Next && self.is_turn_over() {
+            // It took long to refuse it, for instance because no key could be found to evict.
+            session.after = After::Yield;
         }
         (ticks, reply_bytes)
     }
