@@ -1,5 +1,5 @@
-//! INCRBYFLOAT's numbers: the 80-bit floating point of x86 (a 64-bit mantissa), because clients see its
-//! rounding.
+//! INCRBYFLOAT's numbers, and timeouts in seconds: the 80-bit floating point of x86 (a 64-bit mantissa),
+//! because clients see its rounding.
 //!
 //! ```text
 //! value = mantissa * 2^exponent     mantissa: its top bit is set, or zero
@@ -109,6 +109,25 @@ impl LongDouble {
             false => large - small - u128::from(is_inexact),
         };
         rounded(self.is_negative, sum, e - 63, is_inexact)
+    }
+
+    /// A thousand times this number with one rounding, as the processor makes it, and that up to the next
+    /// whole number. None where it is larger than an i64 can be; what is smaller is the least of them.
+    pub(crate) fn thousandfold_rounded_up(self) -> Option<i64> {
+        let beyond = if self.is_negative { Some(i64::MIN) } else { None };
+        let Size::Finite { mantissa, exponent } = self.size else { return beyond };
+        match rounded_size(u128::from(mantissa) * 1000, exponent, false) {
+            Size::Finite { mantissa, exponent } if exponent < 0 => {
+                let (whole, has_fraction) = shifted_right(u128::from(mantissa), -exponent);
+                // Less than 2^63, because the exponent is negative.
+                match self.is_negative {
+                    true => Some(-(whole as i64)),
+                    false => i64::try_from(whole + u128::from(has_fraction)).ok(),
+                }
+            }
+            Size::Finite { mantissa: 0, .. } => Some(0),
+            _ => beyond,
+        }
     }
 
     /// The text that is stored and replied. None where the number is not finite.

@@ -7,7 +7,6 @@
 use crate::long_double::LongDouble;
 use crate::{Call, Error};
 use base::Millis;
-use base::double::parse_f64;
 use resp::Reply;
 use store::Kind;
 
@@ -57,17 +56,18 @@ impl Call<'_, '_> {
     }
 }
 
-/// A timeout in seconds, with a fraction; None where it is 0, which is without end.
+/// A timeout in seconds, with a fraction; None where it is 0, which is without end. It is a whole number of
+/// milliseconds, rounded up as in Redis: what is left of -0.0009 seconds is 0.
 pub(crate) fn seconds(text: &[u8], now: Millis) -> Result<Option<Millis>, Error> {
-    // A number that is no double may still be one that Redis reads: it is too large.
-    let is_number = || LongDouble::parse(text).is_some();
-    let seconds = parse_f64(text).or_else(|| is_number().then_some(f64::INFINITY));
-    let seconds = seconds.ok_or_else(Error::timeout_not_a_float)?;
-    let ms = ceil(seconds * 1000.0);
-    if ms >= i64::MAX as f64 {
-        return Err(Error::timeout_out_of_range());
-    }
-    checked(ms as i64, now)
+    let ms = match base::text::parse_i64(text) {
+        // Nearly always; what is too small is negative all the same.
+        Some(seconds) if seconds <= i64::MAX / 1000 => Some(seconds.saturating_mul(1000)),
+        _ => {
+            let seconds = LongDouble::parse(text).ok_or_else(Error::timeout_not_a_float)?;
+            seconds.thousandfold_rounded_up()
+        }
+    };
+    checked(ms.ok_or_else(Error::timeout_out_of_range)?, now)
 }
 
 /// A timeout in milliseconds.
@@ -84,13 +84,6 @@ fn checked(timeout_ms: i64, now: Millis) -> Result<Option<Millis>, Error> {
     }
 }
 
-/// The next whole number. A decimal fraction has no exact double: 1.1 seconds are 1100 milliseconds, not
-/// 1101.
-fn ceil(ms: f64) -> f64 {
-    const ERROR: f64 = 1e-6;
-    if (ms - ms.round()).abs() < ERROR { ms.round() } else { ms.ceil() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,8 +92,21 @@ mod tests {
 
     #[test]
     fn timeouts_are_whole_milliseconds_rounded_up() {
-        let cases =
-            [("0", None), ("0.001", Some(1)), ("1.1", Some(1100)), ("0.0001", Some(1)), ("7", Some(7000))];
+        let cases = [
+            ("0", None),
+            ("0.0", None),
+            ("0.001", Some(1)),
+            ("1.1", Some(1100)),
+            ("0.0001", Some(1)),
+            ("1e-10", Some(1)),
+            ("4.9e-324", Some(1)),
+            ("1e-4000", Some(1)),
+            ("-0.0009", None),
+            ("-0.001", None),
+            ("0x10", Some(16_000)),
+            ("+7", Some(7000)),
+            ("7", Some(7000)),
+        ];
         for (text, ms) in cases {
             assert_eq!(seconds(text.as_bytes(), NOW), Ok(ms.map(Millis)), "{text}");
         }
@@ -114,7 +120,12 @@ mod tests {
         };
         for (given, expected) in [
             ("abc", "ERR timeout is not a float or out of range"),
+            ("nan", "ERR timeout is not a float or out of range"),
             ("-1", "ERR timeout is negative"),
+            ("-0.0011", "ERR timeout is negative"),
+            ("-9223372036854775808", "ERR timeout is negative"),
+            ("-1e400", "ERR timeout is negative"),
+            ("-inf", "ERR timeout is negative"),
             ("-1e300", "ERR timeout is negative"),
             ("1e300", "ERR timeout is out of range"),
             ("inf", "ERR timeout is out of range"),
