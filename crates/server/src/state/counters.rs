@@ -239,9 +239,10 @@ impl AllCounters {
         self.0.iter().flat_map(|w| &w.commands).map(|c| c.calls.load()).sum()
     }
 
-    /// One of the counters, over all workers.
+    /// One of the counters, over all workers. What a client takes may be added by one of them and taken away
+    /// by another, so that one of them alone may be below zero.
     pub(crate) fn sum(&self, of: fn(&Counters) -> &Count) -> u64 {
-        self.0.iter().map(|worker| of(worker).load()).sum()
+        self.0.iter().map(|worker| of(worker).load()).fold(0, u64::wrapping_add)
     }
 
     /// How long all commands took together.
@@ -271,7 +272,7 @@ impl AllCounters {
             let loops = counters.batch_bytes.load(Relaxed) + counters.spare_bytes.load(Relaxed) as u64;
             counters.client_bytes.load().wrapping_add(loops)
         };
-        self.0.iter().map(bytes_of).sum()
+        self.0.iter().map(bytes_of).fold(0, u64::wrapping_add)
     }
 
     /// Error replies by code, for INFO errorstats; the sum of the counts is total_error_replies.
@@ -307,6 +308,14 @@ mod tests {
         );
         all.reset();
         assert!(all.errors().is_empty());
+    }
+
+    #[test]
+    fn what_one_worker_has_added_another_may_take_away() {
+        let all = AllCounters([Counters::new(1), Counters::new(1)].into());
+        all.0[0].client_bytes.add(8);
+        all.0[1].client_bytes.add(5_u64.wrapping_neg());
+        assert_eq!((all.sum(|worker| &worker.client_bytes), all.buffer_bytes()), (3, 3));
     }
 
     #[test]
