@@ -27,6 +27,7 @@ pub mod redis_server;
 pub mod resp_client;
 pub mod resp_value;
 pub mod scratch;
+mod shape;
 pub mod soak;
 pub mod socket_peer;
 pub mod suite;

@@ -4,6 +4,7 @@
 //! peer.
 use crate::conversation::{Conversation, Heard};
 use crate::resp_value::Value;
+use crate::shape;
 use resp::Protocol;
 use std::fmt;
 
@@ -111,7 +112,7 @@ enum Tolerance {
     Unordered,
     /// Integers may differ by so much.
     Within(i64),
-    /// Only the type of the reply has to be the same.
+    /// Only the types have to be the same, and the keys of maps.
     Shape,
 }
 
@@ -338,7 +339,7 @@ impl Step {
                 expected.len() == actual.len()
                     && expected.iter().zip(actual).all(|(e, a)| is_near(e, a, distance))
             }
-            Tolerance::Shape => mark(expected).is_some() && mark(expected) == mark(actual),
+            Tolerance::Shape => shape::is_same(expected, actual),
         }
     }
 

@@ -276,7 +276,7 @@ fn reply_group(reply: &mut Reply, stream: &Stream, group: &Group, count: Option<
     text(reply, "name", group.name());
     reply_progress(reply, stream, group);
     number(reply, "pel-count", group.pending_len() as i64);
-    reply.bulk(b"pel");
+    reply.bulk(b"pending");
     reply.array(group.pending_len().min(count.unwrap_or(u64::MAX)) as usize);
     let mut left = count.unwrap_or(u64::MAX);
     group.visit_pending(Id::MIN, &mut |pending| {
@@ -302,7 +302,7 @@ fn reply_consumer(reply: &mut Reply, group: &Group, consumer: &Consumer, count: 
     number(reply, "seen-time", consumer.seen.0);
     number(reply, "active-time", consumer.active.map_or(-1, |Millis(ms)| ms));
     number(reply, "pel-count", consumer.pending_len() as i64);
-    reply.bulk(b"pel");
+    reply.bulk(b"pending");
     let mut left = count.unwrap_or(u64::MAX);
     reply.array(consumer.pending_len().min(left) as usize);
     let Some(consumer) = group.find_consumer(consumer.name()) else { return };
