@@ -230,7 +230,7 @@ fn setid(call: &mut Call<'_, '_>) -> Done {
     if count > 7 {
         return Err(Error::unknown_subcommand(subcommand, "XGROUP"));
     }
-    let id = progress(text, stream.last_id())?;
+    let id = if text == b"$" { stream.last_id() } else { id::any(text)? };
     if let Some(group) = stream.group_mut(name) {
         group.set_progress(id, options.entries_read);
     }

@@ -50,6 +50,15 @@ pub(super) fn new(text: &[u8]) -> Result<NewId, Error> {
     }
 }
 
+/// An id, or `-` and `+` for the first and the last that there can be.
+pub(super) fn any(text: &[u8]) -> Result<Id, Error> {
+    match text {
+        b"-" => Ok(Id::MIN),
+        b"+" => Ok(Id::MAX),
+        text => strict(text, 0),
+    }
+}
+
 /// The first id of an interval.
 pub(super) fn start(text: &[u8]) -> Result<Id, Error> {
     let (id, is_excluded) = bound(text, 0)?;
