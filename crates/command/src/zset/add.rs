@@ -131,6 +131,10 @@ fn zadd(call: &mut Call<'_, '_>) -> Done {
 }
 
 fn zincrby(call: &mut Call<'_, '_>) -> Done {
+    if options(call).1 != 2 {
+        // The options of ZADD are words here too, and leave no pair of a score and a member.
+        return Err(Error::syntax());
+    }
     add(call, Options { incr: true, ..Options::default() }, 2)
 }
 
