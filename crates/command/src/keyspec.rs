@@ -21,6 +21,7 @@ impl Access {
     pub const INSERT: Access = Access(1 << 6);
     pub const DELETE: Access = Access(1 << 7);
     pub const NOT_KEY: Access = Access(1 << 8);
+    /// By what clients are told they do not find the keys of every request.
     pub const INCOMPLETE: Access = Access(1 << 9);
     /// What is done with the keys depends on the request ([`KeySpec::access_in`]).
     pub const VARIABLE_FLAGS: Access = Access(1 << 10);
@@ -43,6 +44,10 @@ impl Access {
     /// Both together.
     pub const fn or(self, other: Access) -> Access {
         Access(self.0 | other.0)
+    }
+    /// These but for all of `other`.
+    pub const fn without(self, other: Access) -> Access {
+        Access(self.0 & !other.0)
     }
     /// Whether all of `other` are set.
     pub const fn has(self, other: Access) -> bool {

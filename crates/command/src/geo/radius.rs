@@ -37,7 +37,8 @@ const fn destination(word: &'static str, start: i32) -> KeySpec {
     KeySpec {
         begin: Begin::Keyword { word, start },
         find: Find::Range { last: 0, step: 1, limit: 0 },
-        access: Access::OW.or(Access::UPDATE),
+        access: Access::OW.or(Access::UPDATE).or(Access::INCOMPLETE),
+        notes: "The words may stand there more than once, and the last one counts.",
         ..KeySpec::NEW
     }
 }

@@ -55,6 +55,7 @@ pub(super) const RESTORE_ASKING: Command = Command {
         since: "3.0.0",
         summary: "RESTORE, for moving keys between the nodes of a cluster.",
         group: crate::Group::Server,
+        is_system: true,
         ..RESTORE.doc
     },
     ..RESTORE

@@ -25,7 +25,8 @@ pub(super) const XREAD: Command = Command {
     keys: &[KeySpec {
         begin: Begin::Keyword { word: "STREAMS", start: 1 },
         find: Find::Range { last: -1, step: 1, limit: 2 },
-        access: Access::RO.or(Access::ACCESS),
+        access: Access::RO.or(Access::ACCESS).or(Access::INCOMPLETE),
+        notes: "A name before it may be STREAMS, too.",
         ..KeySpec::NEW
     }],
     doc: Doc {
@@ -50,7 +51,8 @@ pub(super) const XREADGROUP: Command = Command {
     keys: &[KeySpec {
         begin: Begin::Keyword { word: "STREAMS", start: 4 },
         find: Find::Range { last: -1, step: 1, limit: 2 },
-        access: Access::RO.or(Access::ACCESS),
+        access: Access::RO.or(Access::ACCESS).or(Access::INCOMPLETE),
+        notes: "A name before it may be STREAMS, too.",
         ..KeySpec::NEW
     }],
     doc: Doc {

@@ -36,7 +36,7 @@ const PING: ServerCommand = ServerCommand {
     doc: Doc {
         summary: "Answers PONG, or with the message it was given.",
         args: &[Arg::str("message").optional()],
-        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        tips: crate::core::call::ON_ALL_SHARDS,
         ..SINCE_FIRST
     },
     run: ServerRun::Anywhere(ping),

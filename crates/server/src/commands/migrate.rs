@@ -60,14 +60,14 @@ const ARGS: [Arg; 9] = [
     Arg::one_of(
         "authentication",
         &[
-            Arg::str("password").after("AUTH").secret().since("4.0.7"),
+            Arg::str("auth").after("AUTH").secret().since("4.0.7").shown_as("password"),
             Arg::block("auth2", &[Arg::str("username").secret(), Arg::str("password").secret()])
                 .after("AUTH2")
                 .since("6.0.0"),
         ],
     )
     .optional(),
-    Arg::key("key", 1).after("KEYS").optional().many().since("3.0.6"),
+    Arg::key("keys", 1).after("KEYS").optional().many().since("3.0.6").shown_as("key"),
 ];
 
 /// What a request asks for.

@@ -125,5 +125,7 @@ pub(crate) const ROW: ServerCommand = ServerCommand {
 
 /// The flags of commands that administer the server.
 pub(crate) const ADMIN: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE);
+/// The tips of commands that a cluster client sends to every primary.
+pub(crate) const ON_ALL_SHARDS: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
 /// The tips of commands that a cluster client sends to every node.
 pub(crate) const ON_ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];

@@ -19,7 +19,11 @@ pub(super) fn row(reply: &mut Reply, row: &Row) {
     row.doc.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
     reply.set(row.keys.len());
     row.keys.iter().for_each(|spec| key_spec(reply, spec));
-    reply.set(row.subcommands.len());
+    // As in Redis an array, but where there are none a set without elements.
+    match row.subcommands.len() {
+        0 => reply.set(0),
+        count => reply.array(count),
+    };
     row.subcommands.iter().for_each(|sub| self::row(reply, sub));
 }
 

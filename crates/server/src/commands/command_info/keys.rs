@@ -22,7 +22,8 @@ pub(super) fn names_and_flags(call: &mut ServerCall<'_>) -> Done {
     for (key, access) in found {
         call.reply.array(2);
         call.reply.bulk(key);
-        describe::access(call.reply, access);
+        // Of a request all keys are found.
+        describe::access(call.reply, access.without(Access::INCOMPLETE));
     }
     Ok(())
 }

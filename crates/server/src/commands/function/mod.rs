@@ -6,7 +6,7 @@ mod report;
 use super::help as help_of;
 use super::script::kill_kind;
 use crate::core::call::{
-    Access as Allowed, Change, Functions, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun,
+    Access as Allowed, Change, Functions, ON_ALL_SHARDS, ROW, ServerCall, ServerCommand, ServerRun,
 };
 use crate::state::scripts::Kind;
 use command::{Access, Acl, Arg, Arity, Doc, Done, Flags, Group, KeySpec};
@@ -88,7 +88,7 @@ const DELETE: ServerCommand = ServerCommand {
         summary: "Deletes a library with its functions.",
         complexity: "O(N) where N is the number of its functions.",
         args: &[Arg::str("library-name")],
-        tips: ON_ALL_NODES,
+        tips: ON_ALL_SHARDS,
         ..ABOUT
     },
     run: ServerRun::Function(Functions::Change(Change::Delete)),
@@ -120,7 +120,7 @@ const FLUSH: ServerCommand = ServerCommand {
         args: &[
             Arg::one_of("flush-type", &[Arg::word("async", "ASYNC"), Arg::word("sync", "SYNC")]).optional()
         ],
-        tips: ON_ALL_NODES,
+        tips: ON_ALL_SHARDS,
         ..ABOUT
     },
     run: ServerRun::Function(Functions::Change(Change::Flush)),
@@ -180,7 +180,7 @@ const LOAD: ServerCommand = ServerCommand {
         summary: "Loads a library.",
         complexity: "O(N) where N is the length of the code, and what the code does while it is loaded.",
         args: &[Arg::word("replace", "REPLACE").optional(), Arg::str("function-code")],
-        tips: ON_ALL_NODES,
+        tips: ON_ALL_SHARDS,
         ..ABOUT
     },
     run: ServerRun::Function(Functions::Change(Change::Load)),
@@ -207,7 +207,7 @@ const RESTORE: ServerCommand = ServerCommand {
             )
             .optional(),
         ],
-        tips: ON_ALL_NODES,
+        tips: ON_ALL_SHARDS,
         ..ABOUT
     },
     run: ServerRun::Function(Functions::Change(Change::Restore)),

@@ -58,7 +58,7 @@ const PURGE: ServerCommand = ServerCommand {
     doc: Doc {
         summary: "Gives free pages back to the system.",
         complexity: "O(N) where N is the number of extents of the arena.",
-        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        tips: crate::core::call::ON_ALL_SHARDS,
         ..ABOUT
     },
     run: ServerRun::Shared(purge),

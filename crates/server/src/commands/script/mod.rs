@@ -20,8 +20,7 @@ const RUNS: Flags = Flags::NOSCRIPT
     .or(Flags::RUNS_SCRIPT);
 /// Those of commands that may write: CLIENT PAUSE holds them back, and nobody is told of it.
 const WRITES: Flags = RUNS.or(Flags::MAY_REPLICATE);
-const ANY_KEYS: KeySpec = KeySpec::count(2, Access::RW.or(Access::ACCESS).or(Access::UPDATE))
-    .note("We cannot tell how the keys will be used so we assume the worst, RW and UPDATE");
+const ANY_KEYS: KeySpec = KeySpec::count(2, Access::RW.or(Access::ACCESS).or(Access::UPDATE));
 const READ_KEYS: KeySpec = KeySpec::count(2, Access::RO.or(Access::ACCESS));
 
 const ABOUT: Doc = Doc { group: Group::Scripting, since: "2.6.0", ..Doc::NEW };
@@ -44,7 +43,7 @@ const EVAL: ServerCommand = ServerCommand {
     arity: Arity::AtLeast(3),
     flags: WRITES,
     acl: Acl::SCRIPTING,
-    keys: &[ANY_KEYS],
+    keys: &[ANY_KEYS.note("We cannot tell how the keys will be used so we assume the worst, RW and UPDATE")],
     doc: Doc { summary: "Runs a script in Lua.", complexity: DEPENDS, args: TEXT_ARGS, ..ABOUT },
     run: ServerRun::Script(Scripting::Eval(Allowed::Any)),
     ..ROW
@@ -71,7 +70,7 @@ const EVAL_RO: ServerCommand = ServerCommand {
     arity: Arity::AtLeast(3),
     flags: RUNS.or(Flags::READONLY),
     acl: Acl::SCRIPTING,
-    keys: &[READ_KEYS],
+    keys: &[READ_KEYS.note("We cannot tell how the keys will be used so we assume the worst, RO and ACCESS")],
     doc: Doc {
         since: "7.0.0",
         summary: "Runs a script in Lua that only reads.",
