@@ -9,9 +9,10 @@ use super::{Entries, Show, reply_entry, reply_header, store};
 use crate::argument::{self, is_word};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::double::parse_f64;
-use base::hash::Map;
+use base::hash::{Map, Set};
+use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
-use store::{Event, ZEntry, ZMember, ZSetCopy};
+use store::{Event, ZEntry, ZMember, ZSetCopy, first_places};
 
 const WEIGHTS: Arg = Arg::int("weight").after("WEIGHTS").optional().many();
 const AGGREGATE: Arg =
@@ -208,6 +209,8 @@ fn number(score: f64) -> f64 {
 struct Input {
     set: ZSetCopy,
     weight: f64,
+    /// Inputs of the same key have the same number.
+    source: usize,
 }
 
 impl Input {
@@ -300,7 +303,9 @@ fn put(call: &mut Call<'_, '_>, operation: Operation, name: &'static str) -> Don
 }
 
 fn zintercard(call: &mut Call<'_, '_>) -> Done {
-    let query = query(call, Operation::Intersection, Form::Counts, "zintercard")?;
+    let mut query = query(call, Operation::Intersection, Form::Counts, "zintercard")?;
+    let mut seen = Set::default();
+    query.inputs.retain(|input| seen.insert(input.source));
     let limit = if query.limit == 0 { u64::MAX } else { query.limit };
     let mut count = 0;
     intersect(&query, &mut |_, _| {
@@ -324,9 +329,10 @@ fn query(call: &mut Call<'_, '_>, operation: Operation, form: Form, name: &str) 
     // Sources count as lookups also where the result is stored.
     call.view.count_lookups();
     let keys = call.keys();
-    for key in &keys[keys.len() - numkeys..] {
+    let keys = &keys[keys.len() - numkeys..];
+    for (key, source) in keys.iter().zip(first_places(keys)) {
         let set = call.view.zset_copy(key)?;
-        query.inputs.push(Input { set, weight: 1.0 });
+        query.inputs.push(Input { set, weight: 1.0, source });
     }
     call.view.ignore_lookups();
     read_options(call, operation, form, at + 1 + numkeys, &mut query)?;
@@ -401,11 +407,17 @@ fn combined(operation: Operation, query: &Query) -> Entries {
 
 fn union(query: &Query) -> Entries {
     let mut sums: Map<Vec<u8>, f64> = Map::default();
-    for input in &query.inputs {
-        input.set.for_each(&mut |entry| {
-            let score = input.weighted(entry.score);
-            let sum = sums.entry(entry.member.to_vec());
-            sum.and_modify(|sum| *sum = query.aggregate.of(*sum, score)).or_insert(score);
+    // A set that is named several times in a row is gone through once: no member's scores change their order.
+    for same in query.inputs.chunk_by(|a, b| a.source == b.source) {
+        same[0].set.for_each(&mut |entry| {
+            let scores = same.iter().map(|input| input.weighted(entry.score));
+            let aggregated = |a, b| query.aggregate.of(a, b);
+            match sums.entry(entry.member.to_vec()) {
+                Entry::Occupied(mut sum) => *sum.get_mut() = scores.fold(*sum.get(), aggregated),
+                Entry::Vacant(place) => {
+                    place.insert(scores.reduce(aggregated).unwrap_or_default());
+                }
+            }
             ControlFlow::Continue(())
         });
     }
@@ -415,13 +427,20 @@ fn union(query: &Query) -> Entries {
 /// Visits what all have, with its score, until told to stop.
 fn intersect(query: &Query, visit: &mut dyn FnMut(&[u8], f64) -> ControlFlow<()>) {
     let Some((smallest, others)) = query.inputs.split_first() else { return };
-    let mut member = Vec::new();
+    let places = score_places(&query.inputs);
+    let (mut member, mut scores) = (Vec::new(), Vec::new());
     smallest.set.for_each(&mut |entry| {
         member.clear();
         entry.member.append_to(&mut member);
         let mut score = smallest.weighted(entry.score);
-        for other in others {
-            let Some(more) = other.set.score(&member) else { return ControlFlow::Continue(()) };
+        scores.clear();
+        scores.push(entry.score);
+        for (other, place) in others.iter().zip(&places[1..]) {
+            if *place == scores.len() {
+                let Some(found) = other.set.score(&member) else { return ControlFlow::Continue(()) };
+                scores.push(found);
+            }
+            let more = scores[*place];
             // As in Redis: in unions an infinite score with the weight 0 is 0, but in intersections only that
             // of the first set.
             score = query.aggregate.of(score, other.weighted_as_is(more));
@@ -430,10 +449,26 @@ fn intersect(query: &Query, visit: &mut dyn FnMut(&[u8], f64) -> ControlFlow<()>
     });
 }
 
+/// For each input which of the scores of a member is that in its set, where each set is asked once, in the
+/// order of the inputs.
+fn score_places(inputs: &[Input]) -> Vec<usize> {
+    let mut places: Map<usize, usize> = Map::default();
+    let place = |input: &Input| {
+        let next = places.len();
+        *places.entry(input.source).or_insert(next)
+    };
+    inputs.iter().map(place).collect()
+}
+
 /// What only the first has.
 fn difference(query: &Query) -> Entries {
     let (mut entries, mut member) = (Entries::new(), Vec::new());
     let Some((first, others)) = query.inputs.split_first() else { return entries };
+    if others.iter().any(|other| other.source == first.source) {
+        return entries;
+    }
+    let mut seen = Set::default();
+    let others: Vec<&Input> = others.iter().filter(|other| seen.insert(other.source)).collect();
     first.set.for_each(&mut |entry| {
         member.clear();
         entry.member.append_to(&mut member);

@@ -16,6 +16,7 @@
 //! | `made.rs` | what a command has made of its keys beside, and how it takes their place |
 //! | `whole.rs` | work on all keys: walks, counts, flushes |
 //! | `relocate.rs` | moving data out of sparse memory |
+//! | `repeated.rs` | keys that a command names more than once |
 pub(crate) mod arrivals;
 pub(crate) mod aside;
 pub(crate) mod ears;
@@ -29,6 +30,7 @@ pub(crate) mod keys;
 pub(crate) mod locked;
 pub(crate) mod made;
 pub(crate) mod relocate;
+pub(crate) mod repeated;
 #[cfg(test)]
 mod scan_tests;
 pub(crate) mod seeds;

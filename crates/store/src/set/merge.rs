@@ -15,7 +15,7 @@ use super::tree::SetTree;
 use crate::kind::WrongType;
 use crate::outside::Outside;
 use crate::settings::SetLimits;
-use crate::{Key, View};
+use crate::{Key, View, first_places};
 use base::Item;
 use base::hash::Seed;
 use pack::int_set::Cursor;
@@ -42,24 +42,23 @@ impl<'k> View<'k> {
         let (seed, limits) = (&self.seeds().members, &self.settings().set);
         let sets = self.sets(keys)?;
         let _ = match merge {
-            Merge::Intersection => match sets.into_iter().collect::<Option<Vec<_>>>() {
+            Merge::Intersection => match distinct(keys, sets).collect::<Option<Vec<_>>>() {
                 Some(mut sets) => intersect(&mut sets, visit),
                 None => ControlFlow::Continue(()),
             },
             Merge::Union => {
-                let sets: Vec<Set<'_>> = sets.into_iter().flatten().collect();
+                let sets: Vec<Set<'_>> = distinct(keys, sets).flatten().collect();
                 match is_free_in_order(&sets, limits) {
                     true => (0..sets.len()).try_for_each(|at| rest(sets[at], &sets[..at], visit)),
                     false => union(&sets, seed, limits).visit(visit),
                 }
             }
-            Merge::Difference => {
-                let (first, others) = split_first(&sets);
-                match first {
-                    Some(first) if matches!(first.source, Source::Members(_)) => rest(first, &others, visit),
-                    _ => difference(first, &others, seed, limits).visit(visit),
+            Merge::Difference => match Minuend::of(keys, &sets) {
+                Some(Minuend { first, others, .. }) if matches!(first.source, Source::Members(_)) => {
+                    rest(first, &others, visit)
                 }
-            }
+                minuend => difference(minuend, seed, limits).visit(visit),
+            },
         };
         Ok(())
     }
@@ -69,23 +68,41 @@ impl<'k> View<'k> {
         let (seed, limits) = (&self.seeds().members, &self.settings().set);
         let sets = self.sets(keys)?;
         Ok(match merge {
-            Merge::Intersection => match sets.into_iter().collect::<Option<Vec<_>>>() {
+            Merge::Intersection => match distinct(keys, sets).collect::<Option<Vec<_>>>() {
                 Some(mut sets) => intersection(&mut sets, seed, limits),
                 None => NewSet::new(Name::Intset, seed, limits),
             },
-            Merge::Union => union(&sets.into_iter().flatten().collect::<Vec<_>>(), seed, limits),
-            Merge::Difference => {
-                let (first, others) = split_first(&sets);
-                difference(first, &others, seed, limits)
-            }
+            Merge::Union => union(&distinct(keys, sets).flatten().collect::<Vec<_>>(), seed, limits),
+            Merge::Difference => difference(Minuend::of(keys, &sets), seed, limits),
         })
     }
 }
 
-/// The first set, and those of the others that exist.
-fn split_first<'s>(sets: &[Option<Set<'s>>]) -> (Option<Set<'s>>, Vec<Set<'s>>) {
-    let (first, others) = sets.split_first().expect("at least one set");
-    (*first, others.iter().flatten().copied().collect())
+/// The sets without those whose key comes a second time: that a member is in the same set again says nothing
+/// new.
+fn distinct<T>(keys: &[Key<'_>], sets: Vec<T>) -> impl Iterator<Item = T> {
+    let firsts = first_places(keys);
+    sets.into_iter().enumerate().filter(move |(at, _)| firsts[*at] == *at).map(|(_, set)| set)
+}
+
+/// A set from which others are taken away.
+struct Minuend<'s> {
+    first: Set<'s>,
+    /// Those that exist, each once.
+    others: Vec<Set<'s>>,
+    work: Work,
+}
+
+impl<'s> Minuend<'s> {
+    /// None where nothing can be left: the first set is missing, or it is taken away from itself.
+    fn of(keys: &[Key<'_>], sets: &[Option<Set<'s>>]) -> Option<Minuend<'s>> {
+        let firsts = first_places(keys);
+        let first = sets[0].filter(|_| !firsts[1..].contains(&0))?;
+        let named: Vec<Set<'s>> = sets[1..].iter().flatten().copied().collect();
+        let once = (1..sets.len()).filter(|at| firsts[*at] == *at);
+        let others = once.filter_map(|at| sets[at]).collect();
+        Some(Minuend { first, others, work: Work::of_redis(&first, &named) })
+    }
 }
 
 /// A union of more sets is built before it is answered, because to show it each member would be looked up in
@@ -280,6 +297,7 @@ enum Work {
 }
 
 impl Work {
+    /// Redis counts a set as often as it is named.
     fn of_redis(first: &Set<'_>, others: &[Set<'_>]) -> Work {
         let removals = first.len() + others.iter().map(Set::len).sum::<u64>();
         let lookups = first.len().saturating_mul(others.len() as u64 + 1) / 2;
@@ -287,18 +305,12 @@ impl Work {
     }
 }
 
-/// The difference: what `first` has and none of `others`. Either every member of the first is looked for in
-/// the others, or the members of the others are removed from a copy of the first, whichever takes fewer
-/// steps.
-fn difference<'k>(
-    first: Option<Set<'_>>,
-    others: &[Set<'_>],
-    seed: &'k Seed,
-    limits: &'k SetLimits,
-) -> NewSet<'k> {
+/// The difference: what the first set has and none of the others. Either every member of the first is looked
+/// for in the others, or the members of the others are removed from a copy of the first, whichever takes
+/// fewer steps.
+fn difference<'k>(minuend: Option<Minuend<'_>>, seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
     let mut result = NewSet::new(Name::Intset, seed, limits);
-    let Some(first) = first else { return result };
-    let work = Work::of_redis(&first, others);
+    let Some(Minuend { first, others, work }) = minuend else { return result };
     let lookups = first.len().saturating_mul(others.len() as u64);
     match first.source {
         Source::Members(members)
@@ -308,7 +320,7 @@ fn difference<'k>(
             if work == Work::Removals {
                 result.name_by_content();
             }
-            result.remove_all(others);
+            result.remove_all(&others);
             if work == Work::LookUps {
                 result.name_by_content();
             }
@@ -317,10 +329,10 @@ fn difference<'k>(
             first.for_each(&mut |member| {
                 result.insert(member);
             });
-            result.remove_all(others);
+            result.remove_all(&others);
         }
         _ => {
-            let _ = rest(first, others, &mut |member| {
+            let _ = rest(first, &others, &mut |member| {
                 result.insert(member);
                 ControlFlow::Continue(())
             });
