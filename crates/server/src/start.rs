@@ -99,11 +99,7 @@ impl Running {
     /// Loads the data, while clients are told that it is being loaded, and says then that it is ready.
     pub fn load(&self) -> Result<(), StartError> {
         persistence::remove_left(&self.server.persistence.disk, &self.server.config().dir);
-        let loaded = match self.server.config().append.is_wanted {
-            true => persistence::append::load(&self.server),
-            false => persistence::load(&self.server),
-        };
-        if let Err(why) = loaded {
+        if let Err(why) = load_data(&self.server) {
             if self.server.is_stopping() {
                 return Ok(());
             }
@@ -286,6 +282,18 @@ pub fn start_when(
         running.make_restless(seed);
     }
     Ok(running)
+}
+
+/// Loads the data, from the append-only file or the dump file, and lets requests run then. An error says why
+/// it cannot be loaded; the data is then not what the file holds, so the server must not go on.
+fn load_data(server: &Server) -> Result<(), String> {
+    match server.config().append.is_wanted {
+        true => persistence::append::load(server)?,
+        false => persistence::load(server)?,
+    }
+    server.persistence.refuse(LOADING, false);
+    persistence::append::go_on(server);
+    Ok(())
 }
 
 /// Scripts that start a server wait for these words.

@@ -152,6 +152,9 @@ fn set(call: &mut ServerCall<'_>) -> Done {
     if !args.len().is_multiple_of(2) {
         return Err(Error::syntax());
     }
+    if call.server.persistence.is_loading() && args.chunks_exact(2).any(|pair| waits_for_load(pair[0])) {
+        return Err(error::loading());
+    }
     let is_local = call.session.record.is_local();
     let mut binds = None;
     loop {
@@ -176,6 +179,12 @@ fn set(call: &mut ServerCall<'_>) -> Done {
     }
     call.reply.ok();
     Ok(())
+}
+
+/// Whether this setting cannot change while the data is loaded, whatever its value. The others are those
+/// with files in the folder, which are being read.
+fn waits_for_load(name: &[u8]) -> bool {
+    find(name).is_some_and(|setting| matches!(setting.name, "dir" | "repl-diskless-load"))
 }
 
 /// Makes the value of `requirepass` the default user's only password.

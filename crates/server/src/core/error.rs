@@ -16,7 +16,7 @@ const QUOTED_BYTES_MAX: usize = 128;
 pub(crate) const NOT_AUTHENTICATED: &[u8] = b"NOAUTH Authentication required.";
 pub(crate) const OUT_OF_MEMORY: &[u8] = b"OOM command not allowed when used memory > 'maxmemory'.";
 
-pub(crate) const LOADING: &[u8] = b"LOADING Redis is loading the dataset in memory";
+pub(crate) const LOADING: &str = "LOADING Redis is loading the dataset in memory";
 pub(crate) const UNSAVED: &[u8] = b"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to \
     persist to disk. Commands that may modify the data set are disabled, because this instance is configured to \
     report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the \
@@ -386,6 +386,11 @@ pub(crate) fn timeout_out_of_range() -> Error {
 /// `why` is the system's reason.
 pub(crate) fn unwritten(why: &str) -> Vec<u8> {
     format!("MISCONF Errors writing to the AOF file: {why}").into_bytes()
+}
+
+/// A request that runs while the data is loaded, and asks for what has to wait for that.
+pub(crate) fn loading() -> Error {
+    Error::custom(LOADING)
 }
 
 pub(crate) fn rewrite_in_progress() -> Error {

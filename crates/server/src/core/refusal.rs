@@ -76,7 +76,7 @@ impl<'s> Refusal<'s> {
             Refusal::NoPermission(row, why) => error::no_permission(&why.user, &row.full_name, why.denied),
             Refusal::TooLong(_) => command::Error::element_too_long().text().into(),
             Refusal::Busy(_, text) => text.to_vec(),
-            Refusal::Loading(_) => error::LOADING.to_vec(),
+            Refusal::Loading(_) => error::LOADING.into(),
             Refusal::Unsaved(_) => error::UNSAVED.to_vec(),
             Refusal::Unwritten(_, why) => error::unwritten(why),
             Refusal::OutOfMemory(_) => error::OUT_OF_MEMORY.to_vec(),

@@ -276,9 +276,10 @@ impl Server {
         self.notify_of(published(next.notify));
         *self.in_force.config.write().unwrap_or_else(PoisonError::into_inner) = next;
         self.in_force.version.fetch_add(1, Ordering::Release);
-        drop(writer);
         self.refuse_writes_if_unsaved();
+        // Before the next change, so that the last one counts.
         self.obey_append_settings();
+        drop(writer);
         // Sleeping workers may have planned their sleep by the old settings.
         self.mailboxes.iter().for_each(Mailbox::wake);
         Ok(())

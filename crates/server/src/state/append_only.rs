@@ -9,6 +9,8 @@
 //! Off --- the server starts with it, and has loaded it ---> On
 //! ```
 //!
+//! What is asked for while the data is loaded is done when it is loaded.
+//!
 //! While it is `Beginning`, changes are written to a file that counts only once there is a snapshot to go
 //! with it. One thread turns it on and off and begins it anew, in the order in which that is asked for
 //! ([`Orders`]); another, that of the journal, writes.
@@ -104,18 +106,22 @@ pub(crate) struct Files {
 #[derive(Default)]
 struct Orders {
     is_wanted: bool,
-    /// It is wanted from now on, and the thread has not looked yet.
-    begins: bool,
+    /// It is to begin, or to begin anew, and the thread has not looked yet.
     rewrites: bool,
+    /// The thread is at that.
+    is_rewriting: bool,
+    /// The data is loaded: until then orders are kept. A snapshot of a part of it would take the place of
+    /// all.
+    is_loaded: bool,
     ends: bool,
 }
 
 /// What the thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    Begin,
-    Stop,
+    /// It begins where it is off and wanted, and else begins anew.
     Rewrite,
+    Stop,
     End,
 }
 
@@ -123,8 +129,6 @@ pub(crate) enum Order {
 pub(crate) struct Rewrites {
     /// The snapshot that is being written for it.
     running: Mutex<Option<Arc<Save>>>,
-    /// One is asked for, or runs.
-    pub(crate) is_under_way: AtomicBool,
     pub(crate) count: AtomicU64,
     /// How many failed in a row.
     pub(crate) failures: AtomicU64,
@@ -165,7 +169,6 @@ impl AppendOnly {
             files: Mutex::default(),
             rewrites: Rewrites {
                 running: Mutex::default(),
-                is_under_way: AtomicBool::new(false),
                 count: AtomicU64::new(0),
                 failures: AtomicU64::new(0),
                 ended_us: AtomicI64::new(i64::MIN),
@@ -339,11 +342,8 @@ impl AppendOnly {
             return;
         }
         orders.is_wanted = is_wanted;
-        if is_wanted {
-            orders.begins = true;
-        } else {
-            orders.begins = false;
-            orders.rewrites = false;
+        orders.rewrites = is_wanted;
+        if !is_wanted {
             self.rewrites.give_up();
         }
         self.ordered.notify_one();
@@ -357,13 +357,13 @@ impl AppendOnly {
     /// Whether it begins, or begins anew, or is about to.
     pub(crate) fn is_rewriting(&self) -> bool {
         let orders = lock(&self.orders);
-        orders.begins || self.rewrites.is_under_way.load(Relaxed)
+        orders.is_loaded && orders.rewrites || orders.is_rewriting
     }
 
     /// Has it begin anew; false if that is under way.
     pub(crate) fn order_rewrite(&self) -> bool {
         let mut orders = lock(&self.orders);
-        if self.rewrites.is_under_way.swap(true, Relaxed) {
+        if orders.rewrites || orders.is_rewriting {
             return false;
         }
         orders.rewrites = true;
@@ -371,25 +371,32 @@ impl AppendOnly {
         true
     }
 
-    /// What to do next, waited for.
+    /// The data is loaded, and the file is on if it was loaded from that. What was asked for meanwhile is
+    /// done from here on. Returns whether there is anything.
+    pub(crate) fn note_loaded(&self) -> bool {
+        let mut orders = lock(&self.orders);
+        let is_on = self.phase() == Phase::On;
+        orders.is_loaded = true;
+        // It goes on with the file that was loaded, whatever it was told in between.
+        orders.rewrites = orders.is_wanted && !is_on;
+        self.ordered.notify_one();
+        orders.is_wanted != is_on
+    }
+
+    /// What to do next, waited for. The order before, if there was one, is carried out.
     pub(crate) fn next_order(&self) -> Order {
         let mut orders = lock(&self.orders);
+        orders.is_rewriting = false;
         loop {
             if orders.ends {
                 return Order::End;
             }
-            let is_off = self.phase() == Phase::Off;
-            let is_wanted = orders.is_wanted;
-            let begins = std::mem::take(&mut orders.begins);
-            let rewrites = std::mem::take(&mut orders.rewrites);
-            match is_wanted {
-                true if is_off && (begins || rewrites) => {
-                    self.rewrites.is_under_way.store(true, Relaxed);
-                    return Order::Begin;
-                }
-                false if !is_off => return Order::Stop,
-                _ if rewrites => return Order::Rewrite,
-                _ => {}
+            if orders.is_loaded && !orders.is_wanted && self.phase() != Phase::Off {
+                return Order::Stop;
+            }
+            if orders.is_loaded && std::mem::take(&mut orders.rewrites) {
+                orders.is_rewriting = true;
+                return Order::Rewrite;
             }
             orders = self.ordered.wait(orders).unwrap_or_else(PoisonError::into_inner);
         }
@@ -422,9 +429,7 @@ impl Rewrites {
         if let Some(save) = lock(&self.running).take() {
             self.copied_bytes.store(save.copied_bytes(), Relaxed);
         }
-        let Some(is_done) = is_done else {
-            return self.is_under_way.store(false, Relaxed);
-        };
+        let Some(is_done) = is_done else { return };
         self.took_s.store(took_s, Relaxed);
         self.ended_us.store(now_us, Relaxed);
         self.has_failed.store(!is_done, Relaxed);
@@ -435,7 +440,6 @@ impl Rewrites {
             }
             false => drop(self.failures.fetch_add(1, Relaxed)),
         }
-        self.is_under_way.store(false, Relaxed);
     }
 
     /// Asks the one that is being written to stop.
@@ -448,4 +452,45 @@ impl Rewrites {
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded() -> AppendOnly {
+        let append = AppendOnly::new(1, &Appending { is_wanted: true, ..Appending::default() });
+        append.enter(Phase::On);
+        assert!(!append.note_loaded());
+        append
+    }
+
+    #[test]
+    fn an_order_that_nothing_comes_of_is_not_under_way_for_ever() {
+        let append = loaded();
+        assert!(append.order_rewrite() && append.is_rewriting() && !append.order_rewrite());
+        // Before the thread has looked.
+        append.want(false);
+        assert!(!append.is_rewriting());
+        assert_eq!(append.next_order(), Order::Stop);
+        append.enter(Phase::Off);
+        append.want(true);
+        assert!(append.is_rewriting());
+        assert_eq!(append.next_order(), Order::Rewrite);
+        append.rewrites.end(Some(true), 0, 0);
+        append.enter(Phase::On);
+        append.want(false);
+        assert_eq!(append.next_order(), Order::Stop);
+        assert!(!append.is_rewriting());
+    }
+
+    #[test]
+    fn a_rewrite_that_is_asked_for_while_the_file_is_turned_off_is_made() {
+        let append = loaded();
+        append.want(false);
+        assert!(append.order_rewrite());
+        assert_eq!(append.next_order(), Order::Stop);
+        append.enter(Phase::Off);
+        assert_eq!(append.next_order(), Order::Rewrite);
+    }
 }

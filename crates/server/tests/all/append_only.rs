@@ -11,27 +11,27 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// A folder of a test's own, gone when the test ends.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub(crate) fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("sardine-append-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
 
-    fn config(&self, sync: AppendSync) -> Config {
+    pub(crate) fn config(&self, sync: AppendSync) -> Config {
         let append = Appending { is_wanted: true, sync, ..Appending::default() };
         Config { dir: self.0.clone(), append, worker_threads: 1, shard_bits: 2, ..config() }
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join("appendonlydir").join(name)
     }
 
     /// Makes the files of an append-only file.
-    fn write(&self, files: &[(&str, &[u8])]) {
+    pub(crate) fn write(&self, files: &[(&str, &[u8])]) {
         let _ = std::fs::remove_dir_all(self.0.join("appendonlydir"));
         std::fs::create_dir(self.0.join("appendonlydir")).unwrap();
         for (name, bytes) in files {
@@ -39,11 +39,11 @@ impl Folder {
         }
     }
 
-    fn start(&self) -> Result<Running, String> {
+    pub(crate) fn start(&self) -> Result<Running, String> {
         self.start_with(self.config(AppendSync::EverySecond))
     }
 
-    fn start_with(&self, config: Config) -> Result<Running, String> {
+    pub(crate) fn start_with(&self, config: Config) -> Result<Running, String> {
         server::start(config, Clock::real(), Log::silent()).map_err(|error| error.to_string())
     }
 }
@@ -54,10 +54,10 @@ impl Drop for Folder {
     }
 }
 
-const MANIFEST: &str = "appendonly.aof.manifest";
-const FIRST: &str = "appendonly.aof.1.incr.aof";
-const SECOND: &str = "appendonly.aof.2.incr.aof";
-const ONE: &[u8] = b"file appendonly.aof.1.incr.aof seq 1 type i\n";
+pub(crate) const MANIFEST: &str = "appendonly.aof.manifest";
+pub(crate) const FIRST: &str = "appendonly.aof.1.incr.aof";
+pub(crate) const SECOND: &str = "appendonly.aof.2.incr.aof";
+pub(crate) const ONE: &[u8] = b"file appendonly.aof.1.incr.aof seq 1 type i\n";
 const TWO: &[u8] =
     b"file appendonly.aof.1.incr.aof seq 1 type i\nfile appendonly.aof.2.incr.aof seq 2 type i\n";
 
@@ -71,11 +71,11 @@ fn command(words: &str) -> Vec<u8> {
 }
 
 /// A list of numbers, whose length says how many commands were run.
-fn pushes(count: usize) -> Vec<u8> {
+pub(crate) fn pushes(count: usize) -> Vec<u8> {
     (0..count).flat_map(|number| command(&format!("RPUSH l {number}"))).collect()
 }
 
-fn len(server: &Running) -> usize {
+pub(crate) fn len(server: &Running) -> usize {
     let mut client = Client::connect(server);
     client.send(b"LLEN l\r\n");
     let mut reply = String::new();
@@ -85,7 +85,7 @@ fn len(server: &Running) -> usize {
     reply.trim().trim_start_matches(':').parse().unwrap()
 }
 
-fn read(path: &Path) -> Vec<u8> {
+pub(crate) fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 

@@ -17,6 +17,7 @@ mod input;
 mod latency;
 mod lengths;
 mod limits;
+mod loading;
 mod long_strings;
 mod lookups;
 mod monitor;

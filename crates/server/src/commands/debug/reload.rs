@@ -5,7 +5,6 @@ use crate::core::error;
 use crate::core::persistence::{append, load_again, save_now};
 use crate::state::append_only::Phase;
 use command::Done;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// What the words behind it ask for.
 #[derive(Default)]
@@ -43,7 +42,7 @@ pub(super) fn reload(call: &mut ServerCall<'_>) -> Done {
 pub(super) fn load_append_only(call: &mut ServerCall<'_>) -> Done {
     let append = &call.server.append;
     // What a rewrite replaces is removed when it ends, whoever reads it.
-    if append.phase() != Phase::On || append.rewrites.is_under_way.load(Relaxed) {
+    if append.phase() != Phase::On || append.is_rewriting() {
         return Err(error::load_append_only_failed());
     }
     call.server.journal.settle();

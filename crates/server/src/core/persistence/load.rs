@@ -8,7 +8,7 @@ use crate::core::functions::{FunctionInterpreter, Limit};
 use crate::core::memory_limit::free_flushed;
 use crate::core::server::Server;
 use crate::state::config::{Config, reason};
-use crate::state::persistence::{Delay, LOADING, Loading};
+use crate::state::persistence::{Delay, Loading};
 use crate::state::scripts::Former;
 use base::Millis;
 use disk::rdb::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece, Sorted, Sorter};
@@ -29,23 +29,18 @@ const BATCHES_AHEAD: usize = 2;
 /// So much of a file is held at most before it is loaded.
 const HELD_BYTES_MAX: u64 = 1 << 30;
 
-/// Loads the dump file if there is one, when the server starts, and lets requests run then. An error says why
-/// it cannot be loaded; the data is then not what the file holds, so the server must not go on.
+/// Loads the dump file if there is one, when the server starts.
 pub(crate) fn load(server: &Server) -> Result<(), String> {
     let config = server.config();
     let path = config.dir.join(&config.snapshots.file_name);
     match std::fs::metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            server.persistence.refuse(LOADING, false);
-            return Ok(());
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         _ => {}
     }
     let began_us = server.clock.steady_us();
     load_file(server, &config, &path, false)?;
     let seconds = (server.clock.steady_us() - began_us) as f64 / 1e6;
     server.log.notice(&format!("DB loaded from disk: {seconds:.3} seconds"));
-    server.persistence.refuse(LOADING, false);
     Ok(())
 }
 

@@ -20,7 +20,6 @@ use crate::core::server::Server;
 use crate::state::append_only::{Files, lock};
 use crate::state::config::{Config, reason};
 use crate::state::disk::{Disk, DiskFile};
-use crate::state::persistence::LOADING;
 use disk::aof::manifest::{Manifest, Part};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -32,8 +31,7 @@ const DUMP_MARKS: [&[u8]; 2] = [b"REDIS", b"VALKE"];
 /// How the names of bases end that are dump files.
 const DUMP_NAME: &[u8] = b".base.rdb";
 
-/// Loads it, and has what changes the data appended from here on. An error is for the log: the server must
-/// not go on.
+/// Loads it, and has what changes the data appended from here on.
 pub(crate) fn load(server: &Server) -> Result<(), String> {
     let (config, disk) = (&server.config(), &server.persistence.disk);
     let began_us = server.clock.steady_us();
@@ -69,13 +67,12 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
     append.base_bytes.fetch_add(sum(former)?, Relaxed);
     append.current_bytes.store(len, Relaxed);
     append.bytes_at_begin.store(append.bytes(), Relaxed);
-    let mut files = lock(&append.files);
-    *files = Files { folder, manifest, tried: Vec::new(), claim: Some(claim) };
-    drop(files);
-    turn_on_at_start(server, file, len)
-        .map_err(|error| fatal("Can't append to the append-only file", &error))?;
-    server.persistence.refuse(LOADING, false);
-    Ok(())
+    if !append.is_wanted() {
+        server.log.notice("The append-only file was turned off while it was loaded");
+        return Ok(());
+    }
+    *lock(&append.files) = Files { folder, manifest, tried: Vec::new(), claim: Some(claim) };
+    turn_on_at_start(server, file, len).map_err(|error| fatal("Can't append to the append-only file", &error))
 }
 
 /// Loads it again (DEBUG LOADAOF), while the caller holds all gates. What is there goes before.

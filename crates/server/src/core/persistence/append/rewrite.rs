@@ -50,7 +50,7 @@ fn work(server: &Server) {
     loop {
         match server.append.next_order() {
             Order::End => return,
-            Order::Begin | Order::Rewrite => rewrite(server),
+            Order::Rewrite => rewrite(server),
             Order::Stop => stop(server),
         }
     }
@@ -73,6 +73,14 @@ pub(crate) fn turn_on_at_start(server: &Server, file: DiskFile, len: u64) -> io:
     server.journal.be_urgent(server.append.sync() == AppendSync::Always);
     drop(all);
     Ok(())
+}
+
+/// The data is loaded: if the settings have turned the file on or off meanwhile, that is done now.
+pub(crate) fn go_on(server: &Server) {
+    if server.append.note_loaded() {
+        // Without a thread it is tried again ten times a second: [`rewrite_if_due`].
+        let _ = start(server);
+    }
 }
 
 /// Begins the file anew, or for the first time.
@@ -303,7 +311,7 @@ fn leave(server: &Server) {
 pub(crate) fn rewrite_if_due(server: &Server, config: &Config) {
     let append = &server.append;
     let rewrites = &append.rewrites;
-    if rewrites.is_under_way.load(Relaxed) || server.persistence.is_loading() {
+    if append.is_rewriting() || server.persistence.is_loading() {
         return;
     }
     let failures = rewrites.failures.load(Relaxed);
@@ -318,7 +326,7 @@ pub(crate) fn rewrite_if_due(server: &Server, config: &Config) {
     }
     match append.phase() {
         Phase::Off if append.is_wanted() => order(server),
-        // It was turned off while it was loaded, before there was a thread to do so.
+        // There was no thread to turn it off.
         Phase::On if !append.is_wanted() => drop(start(server)),
         Phase::On if append.is_doubtful() && !append.has_failed() => {
             server.log.warning("A part of the append-only file may be missing: it begins anew");
