@@ -277,6 +277,9 @@ fn put_in_force(
             port => failed(port, "Unable to listen on this port. Check server logs."),
         });
     }
+    if next.dir != present.dir {
+        append::tell_of_move(server, next);
+    }
     Ok(())
 }
 
@@ -405,6 +408,7 @@ fn rewrite(call: &mut ServerCall<'_>) -> Done {
         return Err(error::rewriting_failed(&why));
     }
     call.server.log.notice("CONFIG REWRITE executed with success.");
+    append::follow(call.server, &call.server.config());
     call.reply.ok();
     Ok(())
 }

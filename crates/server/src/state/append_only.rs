@@ -74,6 +74,13 @@ pub(crate) struct AppendOnly {
     /// The reader of the journal that writes, while there is one.
     pub(crate) reader: Mutex<Option<u64>>,
     pub(crate) files: Mutex<Files>,
+    /// The files in another folder, while it moves there, or after it could not.
+    pub(crate) elsewhere: Mutex<Files>,
+    /// All records below this number are on the disk in that folder too, since the files there count: nobody
+    /// is told of more. Greater than all numbers while they do not.
+    also_synced: AtomicU64,
+    /// The configuration file names another folder than the one that it is in.
+    is_to_move: AtomicBool,
     pub(crate) rewrites: Rewrites,
     orders: Mutex<Orders>,
     ordered: Condvar,
@@ -141,6 +148,7 @@ pub(crate) struct Rewrites {
 }
 
 const NO_CUT: u64 = u64::MAX;
+const NOWHERE: u64 = u64::MAX;
 
 impl AppendOnly {
     /// There is none yet.
@@ -167,6 +175,9 @@ impl AppendOnly {
             delays: AtomicU64::new(0),
             reader: Mutex::default(),
             files: Mutex::default(),
+            elsewhere: Mutex::default(),
+            also_synced: AtomicU64::new(NOWHERE),
+            is_to_move: AtomicBool::new(false),
             rewrites: Rewrites {
                 running: Mutex::default(),
                 count: AtomicU64::new(0),
@@ -236,9 +247,24 @@ impl AppendOnly {
 
     /// The disk has all records below this number: [`AppendOnly::waiting`] are to be woken.
     pub(crate) fn note_synced(&self, number: u64) {
-        self.synced.0.fetch_max(number, AcqRel);
+        self.synced.0.fetch_max(number.min(self.also_synced.load(Acquire)), AcqRel);
         // A worker says that it waits, and then looks once more; here it is the other way round.
         fence(SeqCst);
+    }
+
+    /// The files in another folder count from here on, beside those in the present one.
+    pub(crate) fn count_elsewhere(&self) {
+        self.also_synced.store(0, Release);
+    }
+
+    /// They have all records below this number on the disk.
+    pub(crate) fn note_synced_elsewhere(&self, number: u64) {
+        self.also_synced.store(number, Release);
+    }
+
+    /// There is one folder again that counts.
+    pub(crate) fn count_one(&self) {
+        self.also_synced.store(NOWHERE, Release);
     }
 
     /// Whether replies of this worker wait for the disk. It has to look at [`AppendOnly::synced`] once more
@@ -295,6 +321,11 @@ impl AppendOnly {
     /// A file to which the records below this number were written may have a gap.
     pub(crate) fn doubt(&self, number: u64) {
         self.doubtful.fetch_max(number, AcqRel);
+    }
+
+    /// The files with the gap are not those that count any more.
+    pub(crate) fn forget_doubts(&self) {
+        self.doubtful.store(0, Release);
     }
 
     /// Whether a part of the files may be missing: they have to begin anew.
@@ -369,6 +400,20 @@ impl AppendOnly {
         orders.rewrites = true;
         self.ordered.notify_one();
         true
+    }
+
+    /// The configuration file names another folder than the one that it is in, or does not.
+    pub(crate) fn note_to_move(&self, is_so: bool) {
+        self.is_to_move.store(is_so, Release);
+    }
+
+    pub(crate) fn is_to_move(&self) -> bool {
+        self.is_to_move.load(Acquire)
+    }
+
+    /// Whether it is moving to the folder in which the next start will look for it.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.is_to_move() && self.is_rewriting()
     }
 
     /// The data is loaded, and the file is on if it was loaded from that. What was asked for meanwhile is

@@ -319,6 +319,15 @@ impl Journal {
 
     /// This reader gets all records from here on. Returns its id.
     pub(crate) fn attach(&self, _: &Alone<'_>, keyspace: &Keyspace, reader: Box<dyn Reader>) -> u64 {
+        self.attach_at(usize::MAX, keyspace, reader)
+    }
+
+    /// The same, and at every turn it is called before those that are there already.
+    pub(crate) fn attach_first(&self, _: &Alone<'_>, keyspace: &Keyspace, reader: Box<dyn Reader>) -> u64 {
+        self.attach_at(0, keyspace, reader)
+    }
+
+    fn attach_at(&self, place: usize, keyspace: &Keyspace, reader: Box<dyn Reader>) -> u64 {
         let mut delivery = self.delivery();
         let from = self.next.0.load(Relaxed);
         if !self.is_on() {
@@ -332,7 +341,8 @@ impl Journal {
         }
         let id = delivery.next_id;
         delivery.next_id += 1;
-        delivery.readers.push(Reading { id, from, reader });
+        let place = place.min(delivery.readers.len());
+        delivery.readers.insert(place, Reading { id, from, reader });
         id
     }
 

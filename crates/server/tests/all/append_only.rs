@@ -632,26 +632,6 @@ fn clients_that_wait_in_vain_for_the_disk_go_on_and_leave_nothing() {
 }
 
 #[test]
-fn the_files_stay_where_they_are_when_the_working_directory_of_others_changes() {
-    let folder = Folder::new("moved");
-    let mut moved = folder.config(AppendSync::EverySecond);
-    moved.append.is_wanted = false;
-    moved.enable_protected_configs = server::Allow::Local;
-    let server = folder.start_with(moved).unwrap();
-    let mut client = Client::connect(&server);
-    client.check("CONFIG SET appendonly yes", "+OK\r\n");
-    client.wait_for_info("aof_rewrites", "1");
-    let before = std::env::current_dir().unwrap();
-    client.check(&format!("CONFIG SET dir {}", before.display()), "+OK\r\n");
-    client.check("RPUSH l 1", ":1\r\n");
-    client.check("BGREWRITEAOF", "+Background append only file rewriting started\r\n");
-    client.wait_for_info("aof_rewrites", "2");
-    server.stop();
-    assert_eq!(len(&folder.start().unwrap()), 1);
-    assert!(!before.join("appendonlydir").exists());
-}
-
-#[test]
 fn what_a_server_has_started_with_can_be_turned_off() {
     let folder = Folder::new("off");
     let server = start(folder.config(AppendSync::EverySecond));

@@ -67,6 +67,31 @@ fn a_kill_while_the_file_begins_anew_loses_nothing_and_the_next_start_clears_up(
 }
 
 #[test]
+fn the_file_follows_the_working_directory_when_it_begins_anew() {
+    let mut home = Home::new("follows");
+    let other = home.path.join("other").display().to_string();
+    std::fs::create_dir(&other).unwrap();
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    home.start(&[&options[..], &["--enable-protected-configs", "local"]].concat());
+    assert_eq!(home.told("RPUSH l 1").as_str(), ":1\r\n+OK\r\n");
+    assert_eq!(home.told(&format!("CONFIG SET dir {other}\r\nRPUSH l 2")), "+OK\r\n:2\r\n+OK\r\n");
+    assert!(!home.path.join("other/appendonlydir").exists());
+    assert!(home.told("BGREWRITEAOF").contains("started"));
+    home.wait_for_info("aof_rewrites:1\r\n");
+    assert_eq!(home.told("RPUSH l 3"), ":3\r\n+OK\r\n");
+    home.signal("-KILL");
+    home.end();
+    home.start(&options);
+    assert_eq!(home.told("LLEN l"), ":2\r\n+OK\r\n");
+    home.signal("-KILL");
+    home.end();
+    let absolute = |name: &str| home.path.join(name).display().to_string();
+    let (socket, log) = (absolute("s"), absolute("log"));
+    home.start(&[&options[..], &["--dir", &other, "--unixsocket", &socket, "--logfile", &log]].concat());
+    assert_eq!(home.told("LLEN l"), ":3\r\n+OK\r\n");
+}
+
+#[test]
 fn a_disk_that_takes_no_more_refuses_writes_and_loses_nothing() {
     for sync in ["always", "everysec"] {
         let mut home = Home::new("full");

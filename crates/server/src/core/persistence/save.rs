@@ -193,6 +193,10 @@ fn end_append_only(server: &Server, is_forced: bool) -> bool {
         tell_status(server, WHY);
         return false;
     }
+    if server.append.is_moving() && !is_forced {
+        server.log.warning("The AOF moves to the folder that the configuration file names, can't exit.");
+        return false;
+    }
     if server.append.phase() != Phase::Off {
         server.log.notice("Calling fsync() on the AOF file.");
         server.journal.settle();

@@ -31,4 +31,4 @@ mod writer;
 
 pub(crate) use files::prepare;
 pub(crate) use load::{load, load_again};
-pub(crate) use rewrite::{end, go_on, rewrite_if_due, start};
+pub(crate) use rewrite::{end, follow, go_on, rewrite_if_due, start, tell_of_move};

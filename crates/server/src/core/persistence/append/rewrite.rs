@@ -9,13 +9,24 @@
 //! base 3, files 4 to 6 are removed
 //! ```
 //!
+//! Where the settings name another folder by then, all is made there, and a second writer has what comes
+//! meanwhile, so that one of both folders is whole at any moment:
+//!
+//! ```text
+//! all gates: freeze, and write to file 1 in the new folder too
+//! base 1 is written there
+//! the disk has all of file 1; what is acknowledged from here on is in both folders
+//! base 1 and file 1 are listed there               a crash from here on: either folder has everything
+//! all gates: the old folder is left, as it is      ... the new one has
+//! ```
+//!
 //! One thread does this, one thing after the other. It starts with the first that is asked for.
-use super::super::save::{Content, Target, freeze, write_file};
+use super::super::save::{Content, Image, Target, freeze, write_file};
 use super::files::{
     claim_at, create_increment, folder, is_at, manifest_path, next_base, next_increment, os, read_manifest,
     remove, set_aside, shown, told_aside, write_manifest,
 };
-use super::writer::Writer;
+use super::writer::{Role, Standing, Writer};
 use crate::core::journal;
 use crate::core::server::Server;
 use crate::state::append_only::{Files, Order, Phase, lock};
@@ -25,8 +36,8 @@ use crate::state::persistence::{Save, UNWRITTEN};
 use disk::aof::manifest::{Manifest, Part};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 
 /// From so many failures in a row on the next attempt comes later: a minute, twice as long after each, an
 /// hour at most.
@@ -66,7 +77,7 @@ pub(crate) fn end(server: &Server) {
 pub(crate) fn turn_on_at_start(server: &Server, file: DiskFile, len: u64) -> io::Result<()> {
     let all = server.enter_alone();
     let next = server.journal.position(&all);
-    let writer = Writer::new(server, file, len, next);
+    let writer = Writer::new(server, &Role::new(Standing::Alone), (file, len), next);
     let reader = journal::attach(server, &all, Box::new(writer))?;
     *lock(&server.append.reader) = Some(reader);
     server.append.enter(Phase::On);
@@ -88,6 +99,9 @@ fn rewrite(server: &Server) {
     let began_us = server.clock.steady_us();
     let config = server.config();
     let done = try_to_rewrite(server, &config);
+    if !is_elsewhere(server, &server.config()) {
+        server.append.note_to_move(false);
+    }
     let now_us = server.clock.steady_us();
     match &done {
         Ok(()) => server.log.notice("Background AOF rewrite finished successfully"),
@@ -108,36 +122,71 @@ fn rewrite(server: &Server) {
     server.append.rewrites.end(is_done, (now_us - began_us) / 1_000_000, now_us);
 }
 
-/// The folder of the files, and which are listed. If somebody has removed the folder it is made again, and
-/// what is in memory comes into it.
-fn claimed(server: &Server, config: &Config) -> Result<(PathBuf, Manifest), Option<String>> {
-    let (disk, mut files) = (&server.persistence.disk, lock(&server.append.files));
-    let failed = failed("Error opening the folder of the append only file");
-    match &files.claim {
-        Some(claim) if is_at(claim, &files.folder) => {}
-        Some(_) => {
-            server.log.warning("The folder of the append-only file was removed: it is made again");
-            let (claim, folder) = claim_at(disk, &files.folder).map_err(&failed)?;
-            (files.claim, files.folder) = (Some(claim), folder);
-        }
-        None => {
-            let (claim, folder) = claim_at(disk, &folder(config)).map_err(&failed)?;
-            // Files of an earlier time are replaced, and their numbers go on.
-            let found = read_manifest(&manifest_path(&folder, config)).map_err(Some)?;
-            let tried = if files.folder == folder { std::mem::take(&mut files.tried) } else { Vec::new() };
-            if found.is_none() {
-                let aside = set_aside(disk, (&folder, config), &tried).map_err(&failed)?;
-                told_aside(&aside).iter().for_each(|text| server.log.warning(text));
-            }
-            *files = Files { folder, manifest: found.unwrap_or_default(), tried, claim: Some(claim) };
+/// What a rewrite comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// A base that nothing is appended to.
+    BaseAlone,
+    /// The file is turned on.
+    Begins,
+    /// It goes on in its folder.
+    GoesOn,
+    /// It goes on in another: the settings name one, or somebody has put one in the place of the first, or
+    /// has removed that.
+    Moves,
+}
+
+impl Way {
+    fn of(server: &Server, config: &Config) -> Way {
+        match server.append.phase() {
+            Phase::On if is_elsewhere(server, config) => Way::Moves,
+            Phase::On => Way::GoesOn,
+            _ if server.append.is_wanted() => Way::Begins,
+            _ => Way::BaseAlone,
         }
     }
-    Ok((files.folder.clone(), files.manifest.clone()))
+
+    /// Where it is kept which files there are.
+    fn files(self, server: &Server) -> &Mutex<Files> {
+        if self == Way::Moves { &server.append.elsewhere } else { &server.append.files }
+    }
+}
+
+/// Whether there is an append-only file and its folder is not, or not any more, what the settings say.
+fn is_elsewhere(server: &Server, config: &Config) -> bool {
+    let files = lock(&server.append.files);
+    files.claim.as_ref().is_some_and(|claim| !is_at(claim, &folder(config)))
+}
+
+/// The folder of the files. Where it is not that of the present ones it is claimed, made if it is not there,
+/// and looked through.
+fn claimed(server: &Server, config: &Config, way: Way) -> Result<PathBuf, Option<String>> {
+    let (disk, mut files) = (&server.persistence.disk, lock(way.files(server)));
+    let failed = failed("Error opening the folder of the append only file");
+    if way == Way::GoesOn {
+        // A folder above it may have got another name.
+        files.folder = std::fs::canonicalize(folder(config)).unwrap_or(std::mem::take(&mut files.folder));
+        return Ok(files.folder.clone());
+    }
+    let (claim, folder) = claim_at(disk, &folder(config)).map_err(&failed)?;
+    // Files of an earlier time are replaced, and their numbers go on.
+    let found = read_manifest(&manifest_path(&folder, config)).map_err(Some)?;
+    let tried = if files.folder == folder { std::mem::take(&mut files.tried) } else { Vec::new() };
+    if found.is_none() {
+        let aside = set_aside(disk, (&folder, config), &tried).map_err(&failed)?;
+        told_aside(&aside).iter().for_each(|text| server.log.warning(text));
+    }
+    if way == Way::Moves {
+        let text = format!("The append-only file moves to {}", folder.display());
+        server.log.notice(&text);
+    }
+    *files = Files { folder: folder.clone(), manifest: found.unwrap_or_default(), tried, claim: Some(claim) };
+    Ok(folder)
 }
 
 /// Chooses a file that is made next.
-fn tried(server: &Server, choose: impl FnOnce(&Files) -> Part) -> Part {
-    let mut files = lock(&server.append.files);
+fn tried(files: &Mutex<Files>, choose: impl FnOnce(&Files) -> Part) -> Part {
+    let mut files = lock(files);
     let part = choose(&files);
     files.tried.push(part.clone());
     part
@@ -149,11 +198,18 @@ fn failed(what: &str) -> impl Fn(io::Error) -> Option<String> {
 
 /// An error says why, unless it was given up.
 fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>> {
+    let way = Way::of(server, config);
+    let done = rewrite_by(server, config, way);
+    if way == Way::Moves {
+        lock(&server.append.elsewhere).claim = None;
+    }
+    done
+}
+
+fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<String>> {
     let append = &server.append;
-    let (folder, before) = claimed(server, config)?;
-    let is_on = append.phase() == Phase::On;
-    let is_appended = is_on || append.is_wanted();
-    let increment = is_appended.then(|| tried(server, |files| next_increment(config, files)));
+    let (folder, files) = (claimed(server, config, way)?, way.files(server));
+    let increment = (way != Way::BaseAlone).then(|| tried(files, |files| next_increment(config, files)));
     let file = match &increment {
         Some(part) => Some(
             create_increment(&server.persistence.disk, &folder, part)
@@ -161,13 +217,13 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
         ),
         None => None,
     };
-    if let Some(part) = increment.iter().find(|_| is_on) {
-        let mut listed = before.clone();
+    if let Some(part) = increment.iter().find(|_| way == Way::GoesOn) {
+        let mut listed = lock(files).manifest.clone();
         listed.increments.push(part.clone());
-        list(server, config, listed).map_err(failed("Error trying to persist the AOF manifest"))?;
+        list(server, (config, files), listed).map_err(failed("Error trying to persist the AOF manifest"))?;
     }
-    let (image, save, position) = freeze_and_switch(server, file, is_on)?;
-    let base = tried(server, |files| next_base(config, files));
+    let begun = freeze_and_switch(server, file, way)?;
+    let base = tried(files, |files| next_base(config, files));
     let target = Target {
         path: folder.join(os(&base.name)),
         place: "the new AOF base (in",
@@ -177,89 +233,141 @@ fn try_to_rewrite(server: &Server, config: &Config) -> Result<(), Option<String>
             false => Content::Commands,
         },
     };
-    let is_begun = is_appended && !is_on;
+    let Begun { image, save, position, writer } = begun;
     let bytes = match write_file(image, &save, &target) {
         Ok(bytes) => bytes,
         Err(why) => {
             // It is also given up when what comes meanwhile cannot be written.
+            let why = why.or_else(|| writer.as_ref().and_then(|(_, role)| role.failure()));
             let why = why.or_else(|| append.has_failed().then(|| append.failure()));
-            if is_begun {
-                leave(server);
+            if let Some((reader, _)) = writer {
+                leave(server, way, reader);
                 drop(remove(&server.persistence.disk, &folder, increment.as_slice()));
             }
             return Err(why);
         }
     };
-    if let Err(error) = finish(server, config, (base, increment), bytes) {
+    let done = count_both(server, way, writer.as_ref())
+        .and_then(|()| finish(server, (config, files, way), (base, increment), bytes));
+    if let Err(error) = done {
         // The disk may have the new list all the same, so what is on it stays there.
-        if is_begun {
-            leave(server);
+        if let Some((reader, _)) = writer {
+            leave(server, way, reader);
         }
         return Err(failed("Error trying to persist the AOF manifest")(error));
     }
-    if is_appended {
+    if let Some((reader, role)) = writer.filter(|_| way == Way::Moves) {
+        take_over(server, reader, &role);
+    }
+    if way != Way::BaseAlone {
         append.enter(Phase::On);
         // Who waits for the disk has waited for this too.
         server.mailboxes.iter().for_each(|mailbox| mailbox.wake());
     }
-    if append.cover(position) {
+    if append.cover(position) || way == Way::Moves {
         // Replies may wait for just that.
         server.journal.settle();
+        append.bytes_at_begin.store(append.bytes(), Relaxed);
     }
     Ok(())
 }
 
-/// The instant of the snapshot: what comes after it goes to `file`, if there is one. Returns the first record
-/// that the snapshot does not have.
-fn freeze_and_switch(
-    server: &Server,
-    file: Option<DiskFile>,
-    is_on: bool,
-) -> Result<(super::super::save::Image, Arc<Save>, u64), Option<String>> {
+/// A snapshot that is to be written, and what was written is to go with it.
+struct Begun {
+    image: Image,
+    save: Arc<Save>,
+    /// The first record that the snapshot does not have.
+    position: u64,
+    /// The reader of the journal that writes what comes behind it, if that has begun with the snapshot.
+    writer: Option<(u64, Arc<Role>)>,
+}
+
+/// The instant of the snapshot: what comes after it goes to `file`, if there is one.
+fn freeze_and_switch(server: &Server, file: Option<DiskFile>, way: Way) -> Result<Begun, Option<String>> {
     let append = &server.append;
     let all = server.enter_alone();
     let now = server.clock.now();
     let position = server.journal.position(&all);
-    match file {
-        Some(file) if is_on => append.cut(position, file),
-        Some(file) => {
-            let writer = Writer::new(server, file, 0, position);
-            let reader = journal::attach(server, &all, Box::new(writer))
+    let mut writer = None;
+    match (file, way) {
+        (Some(file), Way::GoesOn) => append.cut(position, file),
+        (Some(file), Way::Moves) => {
+            let role = Role::new(Standing::Beside);
+            let beside = Box::new(Writer::new(server, &role, (file, 0), position));
+            writer = Some((server.journal.attach_first(&all, &server.keyspace, beside), role));
+        }
+        (Some(file), _) => {
+            let role = Role::new(Standing::Alone);
+            let first = Box::new(Writer::new(server, &role, (file, 0), position));
+            let reader = journal::attach(server, &all, first)
                 .map_err(|error| Some(format!("no thread for the append-only file: {}", reason(&error))))?;
             *lock(&append.reader) = Some(reader);
+            writer = Some((reader, role));
             server.journal.be_urgent(append.sync() == AppendSync::Always);
             append.enter(Phase::Beginning);
         }
-        None => {}
+        (None, _) => {}
     }
     let image = freeze(server, now, true);
     let save = append.rewrites.begin(Save::new(now, image.frozen.keys));
     drop(all);
     // It may have been turned off while nobody could be told to give up.
-    if append.phase() == Phase::Beginning && !append.is_wanted() {
+    if writer.is_some() && !append.is_wanted() {
         save.give_up();
     }
-    Ok((image, save, position))
+    Ok(Begun { image, save, position, writer })
+}
+
+/// Before the files in another folder are listed: they have all that anybody was told, and from here on
+/// nobody is told what they do not have. So both folders are whole until one is left.
+fn count_both(server: &Server, way: Way, writer: Option<&(u64, Arc<Role>)>) -> io::Result<()> {
+    let Some((_, role)) = writer.filter(|_| way == Way::Moves) else { return Ok(()) };
+    role.set(Standing::Both);
+    server.append.count_elsewhere();
+    server.journal.settle();
+    role.failure().map_or(Ok(()), |why| Err(io::Error::other(why)))
+}
+
+/// The files in another folder are listed: those of the former one are not written to any more.
+fn take_over(server: &Server, reader: u64, role: &Role) {
+    let append = &server.append;
+    let all = server.enter_alone();
+    let former = lock(&append.reader).replace(reader);
+    if let Some(former) = former {
+        server.journal.detach(&all, &server.keyspace, former);
+    }
+    append.forget_cuts();
+    append.forget_doubts();
+    role.set(Standing::Alone);
+    append.count_one();
+    *lock(&append.files) = std::mem::take(&mut *lock(&append.elsewhere));
+    append.note_failure(None);
+    server.persistence.refuse(UNWRITTEN, false);
 }
 
 /// The snapshot is written: it and what was written since are listed, and nothing else.
 fn finish(
     server: &Server,
-    config: &Config,
+    (config, files, way): (&Config, &Mutex<Files>, Way),
     (base, increment): (Part, Option<Part>),
     bytes: u64,
 ) -> io::Result<()> {
-    let files = lock(&server.append.files);
-    let (folder, former) = (files.folder.clone(), files.manifest.clone());
-    drop(files);
+    let folder = lock(files).folder.clone();
+    let former = lock(files).manifest.clone();
     let increments = increment.into_iter().collect();
     let manifest = Manifest { base: Some(base), increments, history: Vec::new() };
     let kept = |part: &Part| manifest.base.as_ref() == Some(part) || manifest.increments.contains(part);
     let all = former.base.into_iter().chain(former.increments).chain(former.history);
-    let history: Vec<Part> = all.filter(|part| !kept(part)).collect();
-    list(server, config, Manifest { history: history.clone(), ..manifest.clone() })?;
+    let mut history: Vec<Part> = all.filter(|part| !kept(part)).collect();
+    if way == Way::Moves && !history.is_empty() {
+        // Whoever has put them there may have meant something by it.
+        let names: Vec<String> = history.iter().map(|part| shown(&part.name)).collect();
+        server.log.warning(&format!("No list names these files any more, which stay: {}", names.join(", ")));
+        history.clear();
+    }
+    list(server, (config, files), Manifest { history: history.clone(), ..manifest.clone() })?;
     // What attempts before this one have left is not in the list that the disk has now.
-    let mut tried = std::mem::take(&mut lock(&server.append.files).tried);
+    let mut tried = std::mem::take(&mut lock(files).tried);
     tried.retain(|part| !kept(part) && !history.contains(part));
     let left = remove(&server.persistence.disk, &folder, &[history, tried].concat());
     let append = &server.append;
@@ -268,17 +376,17 @@ fn finish(
     append.bytes_at_begin.store(append.bytes(), Relaxed);
     // What cannot be removed now stays on the list, so the next start or rewrite tries again. If what is gone
     // cannot be taken off the list, the next list leaves it out.
-    if list(server, config, Manifest { history: left, ..manifest }).is_err() {
+    if list(server, (config, files), Manifest { history: left, ..manifest }).is_err() {
         server.log.warning("The AOF manifest still lists files that were removed");
     }
     Ok(())
 }
 
 /// Makes this the list of files.
-fn list(server: &Server, config: &Config, manifest: Manifest) -> io::Result<()> {
-    let folder = lock(&server.append.files).folder.clone();
+fn list(server: &Server, (config, files): (&Config, &Mutex<Files>), manifest: Manifest) -> io::Result<()> {
+    let folder = lock(files).folder.clone();
     write_manifest(&server.persistence.disk, (&folder, config), &manifest)?;
-    lock(&server.append.files).manifest = manifest;
+    lock(files).manifest = manifest;
     Ok(())
 }
 
@@ -287,24 +395,50 @@ fn stop(server: &Server) {
     server.log.notice("Turning the append-only file off");
     // Outside the gates: it waits for the disk.
     server.journal.settle();
-    leave(server);
+    let reader = *lock(&server.append.reader);
+    reader.into_iter().for_each(|reader| leave(server, Way::GoesOn, reader));
 }
 
-/// Nothing is appended any more.
-fn leave(server: &Server) {
+/// Nothing is appended by this reader any more.
+fn leave(server: &Server, way: Way, reader: u64) {
     let append = &server.append;
     let all = server.enter_alone();
-    if let Some(reader) = lock(&append.reader).take() {
-        server.journal.detach(&all, &server.keyspace, reader);
+    server.journal.detach(&all, &server.keyspace, reader);
+    if way == Way::Moves {
+        append.count_one();
+    } else {
+        *lock(&append.reader) = None;
+        lock(&append.files).claim = None;
+        append.forget_cuts();
+        append.enter(Phase::Off);
+        append.note_to_move(false);
+        append.note_failure(None);
+        server.persistence.refuse(UNWRITTEN, false);
     }
-    lock(&append.files).claim = None;
-    append.forget_cuts();
-    append.enter(Phase::Off);
-    append.note_failure(None);
-    server.persistence.refuse(UNWRITTEN, false);
     drop(all);
+    server.journal.look_again();
     // Nothing is kept for a disk that is not written to.
     server.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+}
+
+/// The configuration file says from here on where the next start looks for the append-only file: if it is not
+/// there, it moves.
+pub(crate) fn follow(server: &Server, config: &Config) {
+    if is_elsewhere(server, config) {
+        server.append.note_to_move(true);
+        // If one is under way, that follows: [`rewrite_if_due`].
+        order(server);
+    }
+}
+
+/// Tells the log that the settings name another folder than the one that is appended to.
+pub(crate) fn tell_of_move(server: &Server, config: &Config) {
+    if is_elsewhere(server, config) {
+        let folder = lock(&server.append.files).folder.display().to_string();
+        server.log.warning(&format!(
+            "The append-only file stays in {folder} until BGREWRITEAOF or CONFIG REWRITE has it begin anew in 'dir'"
+        ));
+    }
 }
 
 /// Begins it anew if it has grown so much that the settings ask for that, or has to.
@@ -332,6 +466,7 @@ pub(crate) fn rewrite_if_due(server: &Server, config: &Config) {
             server.log.warning("A part of the append-only file may be missing: it begins anew");
             order(server);
         }
+        Phase::On if append.is_to_move() => order(server),
         Phase::On if config.append.growth_percent > 0 => {
             let (bytes, before) = (append.bytes(), append.bytes_at_begin.load(Relaxed).max(1));
             let growth = (u128::from(bytes) * 100 / u128::from(before)).saturating_sub(100);

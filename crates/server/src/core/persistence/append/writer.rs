@@ -4,11 +4,14 @@
 //! `always`: what has come is written and synced at once, then the workers are told, which keep the replies.
 //! `everysec`: it is written at once, and synced when the last sync is a second ago. `no`: it is written.
 //!
+//! While the file moves to another folder a second writer has the same records, at each turn before the first
+//! one, so that the folder to which it moves never has less ([`Role`]).
+//!
 //! A disk that fails is tried again ten times a second. Writes are refused with MISCONF meanwhile, and
 //! replies that are kept stay so: nothing was acknowledged that may be lost (`disk::aof::increment`).
 use super::appended::Appended;
 use crate::core::server::Server;
-use crate::state::append_only::{AppendOnly, Phase};
+use crate::state::append_only::{AppendOnly, Phase, lock};
 use crate::state::clock::Stopwatch;
 use crate::state::config::{AppendSync, reason};
 use crate::state::disk::DiskFile;
@@ -17,8 +20,9 @@ use disk::aof::increment::{Increment, Keep};
 use disk::journal::{Reader, Run, Stream};
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Weak};
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// So many bytes are written even if more comes.
@@ -30,11 +34,50 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// The log is told of a failure that lasts so often.
 const TELL_EVERY: Duration = Duration::from_secs(30);
 
+/// What a writer's files are, which changes while it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The append-only file.
+    Alone,
+    /// They begin in another folder, and nothing depends on them. If they cannot be written they are given
+    /// up.
+    Beside,
+    /// They are whole, and so are those of the other writer: what one of both does not have is not told to
+    /// anybody.
+    Both,
+}
+
+/// What a writer shares with the thread that begins files.
+pub(super) struct Role {
+    standing: AtomicU8,
+    /// Why files beside others cannot be written.
+    failure: Mutex<Option<String>>,
+}
+
+impl Role {
+    pub(super) fn new(standing: Standing) -> Arc<Role> {
+        Arc::new(Role { standing: AtomicU8::new(standing as u8), failure: Mutex::default() })
+    }
+
+    pub(super) fn set(&self, standing: Standing) {
+        self.standing.store(standing as u8, Release);
+    }
+
+    fn is(&self, standing: Standing) -> bool {
+        self.standing.load(Acquire) == standing as u8
+    }
+
+    pub(super) fn failure(&self) -> Option<String> {
+        lock(&self.failure).clone()
+    }
+}
+
 /// See the file's opener.
 pub(super) struct Writer {
     /// The server has the journal, and the journal has this.
     server: Weak<Server>,
     append: Arc<AppendOnly>,
+    role: Arc<Role>,
     stream: Stream,
     /// Files that are to be finished before the present one, each with the record at which it ends.
     former: VecDeque<(u64, Increment<Appended>)>,
@@ -58,11 +101,12 @@ struct Failure {
 
 impl Writer {
     /// Appends to this file, which is so long, from this record on.
-    pub(super) fn new(server: &Server, file: DiskFile, len: u64, next: u64) -> Writer {
+    pub(super) fn new(server: &Server, role: &Arc<Role>, (file, len): (DiskFile, u64), next: u64) -> Writer {
         let keep = keep_for(server.append.sync(), false);
         Writer {
             server: Weak::clone(&server.this),
             append: Arc::clone(&server.append),
+            role: Arc::clone(role),
             stream: Stream::for_files(),
             former: VecDeque::new(),
             current: Increment::new(Appended(file), len, keep),
@@ -73,6 +117,11 @@ impl Writer {
             synced: Stopwatch::start(),
             failed: None,
         }
+    }
+
+    /// The record from which on another file is written to.
+    fn cut_at(&self) -> u64 {
+        if self.role.is(Standing::Alone) { self.append.cut_at() } else { u64::MAX }
     }
 
     /// From here on another file is written to.
@@ -147,12 +196,15 @@ impl Writer {
     fn flush(&mut self, server: &Server, must_sync: bool) -> Option<Duration> {
         let append = &server.append;
         // A rewrite has begun, and nothing was written since.
-        while self.next >= append.cut_at() {
+        while self.next >= self.cut_at() {
             self.switch();
         }
         self.rests = append.rests_while_saving() && is_saving(server);
         self.obey(append.sync());
         let done = self.write(must_sync);
+        if !self.role.is(Standing::Alone) {
+            return self.note_beside(server, done);
+        }
         self.note_doubts();
         append.gathered_bytes.store(self.current.gathered_bytes() as u64, Relaxed);
         append.is_unsynced.store(self.current.is_unsynced(), Relaxed);
@@ -171,6 +223,25 @@ impl Writer {
         }
     }
 
+    /// What an attempt came to, of files that are not the append-only file yet.
+    fn note_beside(&mut self, server: &Server, done: io::Result<Option<Duration>>) -> Option<Duration> {
+        let why = match done {
+            Ok(due) if !self.current.is_doubtful() => {
+                self.failed = None;
+                if self.role.is(Standing::Both) && self.is_synced() {
+                    self.append.note_synced_elsewhere(self.next);
+                }
+                return due;
+            }
+            Ok(_) => "a part of it may be missing".into(),
+            Err(error) => reason(&error),
+        };
+        *lock(&self.role.failure) = Some(why);
+        self.failed = Some(Failure { tried: Stopwatch::start(), told: Stopwatch::start() });
+        server.append.rewrites.give_up();
+        Some(RETRY)
+    }
+
     /// Files that may have a gap have to be replaced before anybody relies on what is in them.
     fn note_doubts(&self) {
         let former = self.former.iter().map(|(end, file)| (*end, file));
@@ -181,11 +252,15 @@ impl Writer {
     /// Tells the workers how far the disk is.
     fn tell_synced(&self, server: &Server) {
         let append = &server.append;
-        let is_enough = !self.current.is_unsynced() || self.rests && append.sync() == AppendSync::Always;
-        if is_enough && !append.is_doubtful() {
+        if self.is_synced() && !append.is_doubtful() {
             append.note_synced(self.next);
             append.waiting().for_each(|worker| server.mailboxes[worker].wake());
         }
+    }
+
+    /// Whether the disk has all that was written, or the settings say that this is not waited for.
+    fn is_synced(&self) -> bool {
+        !self.current.is_unsynced() || self.rests && self.append.sync() == AppendSync::Always
     }
 
     fn obey(&mut self, sync: AppendSync) {
@@ -272,11 +347,11 @@ impl Reader for Writer {
     fn take(&mut self, runs: &[Run<'_>]) {
         let mut rest = runs;
         while let [first, ..] = rest {
-            while first.first >= self.append.cut_at() {
+            while first.first >= self.cut_at() {
                 self.switch();
             }
             // All that is below an instant is published at it, so no run is on both sides.
-            let cut_at = self.append.cut_at();
+            let cut_at = self.cut_at();
             let (now, later) = rest.split_at(rest.partition_point(|run| run.first < cut_at));
             debug_assert!(now.iter().all(|run| run.end <= cut_at), "a run goes into two files");
             self.gather(now);
