@@ -208,3 +208,52 @@ fn it_moves_when_the_configuration_file_names_the_other_folder() {
     server.stop();
     assert_eq!(len(&folder.start().unwrap()), 2);
 }
+
+/// The disk takes its time to sync the file that is left: until a write of `late` has come.
+struct Slow {
+    file: PathBuf,
+    state: Mutex<(bool, bool)>,
+    changed: Condvar,
+}
+
+impl DiskWatch for Slow {
+    fn before(&self, act: DiskAct<'_>) -> io::Result<usize> {
+        let mut state = self.state.lock().unwrap();
+        match act {
+            DiskAct::Sync(path) if path == self.file && !state.1 => {
+                state.0 = true;
+                self.changed.notify_all();
+                drop(self.changed.wait_while(state, |(_, is_written)| !*is_written).unwrap());
+                Ok(0)
+            }
+            DiskAct::Write(_, bytes) => {
+                if bytes.windows(4).any(|word| word == b"late") {
+                    state.1 = true;
+                    self.changed.notify_all();
+                }
+                Ok(bytes.len())
+            }
+            _ => Ok(0),
+        }
+    }
+
+    fn after(&self, _: DiskAct<'_>) {}
+}
+
+/// A process that is killed meanwhile would lose what is not written.
+#[test]
+fn what_is_answered_while_the_former_file_is_synced_is_written() {
+    let folder = Folder::new("move-slow");
+    let server = start(folder.config(AppendSync::No));
+    let file = folder.file(FIRST).canonicalize().unwrap();
+    let disk = Arc::new(Slow { file, state: Mutex::default(), changed: Condvar::new() });
+    server.watch_disk(disk.clone());
+    let mut client = Client::connect(&server);
+    client.check("RPUSH l early", ":1\r\n");
+    client.check("BGREWRITEAOF", STARTED);
+    drop(disk.changed.wait_while(disk.state.lock().unwrap(), |(is_synced, _)| !*is_synced).unwrap());
+    client.check("RPUSH l late", ":2\r\n");
+    client.wait_for_info("aof_rewrites", "1");
+    server.stop();
+    assert_eq!(len(&folder.start().unwrap()), 2);
+}

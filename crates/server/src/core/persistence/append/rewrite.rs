@@ -23,21 +23,23 @@
 //! One thread does this, one thing after the other. It starts with the first that is asked for.
 use super::super::save::{Content, Image, Target, freeze, write_file};
 use super::files::{
-    claim_at, create_increment, folder, is_at, manifest_path, next_base, next_increment, os, read_manifest,
-    remove, set_aside, shown, told_aside, write_manifest,
+    claim_at, create_increment, folder, is_at, manifest_path, next_base, next_increment, open_increment, os,
+    read_manifest, remove, set_aside, shown, told_aside, write_manifest,
 };
 use super::writer::{Role, Standing, Writer};
 use crate::core::journal;
 use crate::core::server::Server;
 use crate::state::append_only::{Files, Order, Phase, lock};
+use crate::state::clock::Stopwatch;
 use crate::state::config::{AppendSync, Config, reason};
 use crate::state::disk::DiskFile;
 use crate::state::persistence::{Save, UNWRITTEN};
 use disk::aof::manifest::{Manifest, Part};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// From so many failures in a row on the next attempt comes later: a minute, twice as long after each, an
 /// hour at most.
@@ -45,6 +47,10 @@ const FAILURES_MAX: u64 = 3;
 const DELAY_S_MAX: i64 = 3600;
 /// What begins and fails is tried again after so many seconds at least.
 const RETRY_S: i64 = 1;
+/// Before a file is left its content is synced so often, or until that takes less than this: then there is
+/// little left for which the writer has to wait.
+const EARLY_SYNCS_MAX: usize = 5;
+const EARLY_SYNC_IS_SHORT: Duration = Duration::from_millis(5);
 
 /// Starts the thread that turns the file on and off, if it does not run yet.
 pub(crate) fn start(server: &Server) -> io::Result<()> {
@@ -217,10 +223,14 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
         ),
         None => None,
     };
+    let former = lock(files).manifest.clone();
     if let Some(part) = increment.iter().find(|_| way == Way::GoesOn) {
-        let mut listed = lock(files).manifest.clone();
+        let mut listed = former.clone();
         listed.increments.push(part.clone());
         list(server, (config, files), listed).map_err(failed("Error trying to persist the AOF manifest"))?;
+    }
+    if way == Way::GoesOn {
+        sync_early(server, &folder, former.increments.last());
     }
     let begun = freeze_and_switch(server, file, way)?;
     let base = tried(files, |files| next_base(config, files));
@@ -272,6 +282,28 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
     Ok(())
 }
 
+/// The writer does not go on with the next file before the disk has this one, and nothing is written
+/// meanwhile. So the most of it is put on the disk before, while it goes on.
+fn sync_early(server: &Server, folder: &Path, part: Option<&Part>) {
+    // Under `always` all of it is there.
+    if server.append.sync() == AppendSync::Always {
+        return;
+    }
+    let Some(part) = part else { return };
+    for _ in 0..EARLY_SYNCS_MAX {
+        let began = Stopwatch::start();
+        // Not by the writer's own descriptor, which would not be told again of what fails here.
+        let Ok(file) = open_increment(&server.persistence.disk, folder, part) else { return };
+        if file.sync().is_err() {
+            // What was written so far is in the snapshot that is about to be taken.
+            return server.append.doubt(server.journal.taken());
+        }
+        if began.elapsed_ns() < EARLY_SYNC_IS_SHORT.as_nanos() as u64 {
+            return;
+        }
+    }
+}
+
 /// A snapshot that is to be written, and what was written is to go with it.
 struct Begun {
     image: Image,
@@ -311,6 +343,8 @@ fn freeze_and_switch(server: &Server, file: Option<DiskFile>, way: Way) -> Resul
     let image = freeze(server, now, true);
     let save = append.rewrites.begin(Save::new(now, image.frozen.keys));
     drop(all);
+    // The former file is finished before the disk is busy with the snapshot.
+    server.journal.look_again();
     // It may have been turned off while nobody could be told to give up.
     if writer.is_some() && !append.is_wanted() {
         save.give_up();
