@@ -11,7 +11,7 @@ use crate::core::server::{Ending, InForce, Server, Stats};
 use crate::core::tracking::Tracking;
 use crate::service::{background, restless};
 use crate::state::acl::{self, Accounts, Catalog, Passwords, Rules, Users};
-use crate::state::append_only::AppendOnly;
+use crate::state::append_only::{AppendOnly, lock};
 use crate::state::background::Background;
 use crate::state::clock::Moment;
 use crate::state::config::Checks;
@@ -40,7 +40,7 @@ use net::{Engine, EngineKind, Listener, Opened, Peer};
 use std::cell::OnceCell;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use store::{Keyspace, KeyspaceOptions};
 
@@ -66,7 +66,9 @@ pub struct Running {
     /// Where it listens for clients with TLS.
     pub tls_addresses: Vec<SocketAddr>,
     server: Arc<Server>,
-    workers: Vec<JoinHandle<()>>,
+    /// Those of workers that have not been started yet.
+    engines: Mutex<Engines>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
     scripts: Arc<ScriptThread>,
     background: Option<JoinHandle<()>>,
 }
@@ -96,9 +98,15 @@ impl Running {
         &self.server.log
     }
 
-    /// Loads the data, while clients are told that it is being loaded, and says then that it is ready.
+    /// Loads the data, while clients are told that it is being loaded, and says then that it is ready. Where
+    /// there is nothing to load, those who have connected already wait for the moment that this takes.
     pub fn load(&self) -> Result<(), StartError> {
-        persistence::remove_left(&self.server.persistence.disk, &self.server.config().dir);
+        let config = self.server.config();
+        persistence::remove_left(&self.server.persistence.disk, &config.dir);
+        let serves_early = has_data(&config);
+        if serves_early {
+            self.serve()?;
+        }
         if let Err(why) = load_data(&self.server) {
             if self.server.is_stopping() {
                 return Ok(());
@@ -107,7 +115,22 @@ impl Running {
             self.server.stop(1);
             return Err(StartError(why));
         }
+        if !serves_early {
+            self.serve()?;
+        }
         announce(&self.server, &self.server.listening.all());
+        Ok(())
+    }
+
+    /// Starts the workers.
+    fn serve(&self) -> Result<(), StartError> {
+        let engines = std::mem::take(&mut *lock(&self.engines));
+        for (index, engine) in engines.into_iter().enumerate() {
+            let worker = spawn((&self.server, &self.scripts), index, engine)
+                .map_err(|e| cannot("start a worker", &e))
+                .inspect_err(|e| self.server.log.warning(&e.0))?;
+            lock(&self.workers).push(worker);
+        }
         Ok(())
     }
 
@@ -192,7 +215,8 @@ impl Running {
 
     /// Waits for all threads, workers first: they may still hand values to the background thread.
     fn join(&mut self) {
-        for worker in self.workers.drain(..) {
+        lock(&self.engines).clear();
+        for worker in std::mem::take(&mut *lock(&self.workers)) {
             // A worker that panicked has said so itself; the others are told.
             if worker.join().is_err() {
                 self.server.fail("A worker has panicked: the server stops");
@@ -214,7 +238,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if !self.workers.is_empty() {
+        if self.background.is_some() {
             self.server.stop(0);
             self.join();
         }
@@ -257,31 +281,36 @@ pub fn start_when(
     crate::service::crash::note_server(&server);
     is_bound(&server.log);
     server.log.notice("Server initialized");
-    let mut running = Running {
+    let running = Running {
         addresses: server.listening.addresses(),
         tls_addresses: server.listening.tls_addresses(),
         server: Arc::clone(&server),
-        workers: Vec::new(),
+        engines: Mutex::default(),
+        workers: Mutex::default(),
         scripts: Arc::default(),
         background: Some(thread),
     };
     let listeners = server.listening.all();
     // Nobody sees the data before it is loaded.
     server.persistence.refuse(LOADING, true);
-    for (index, mut engine) in engines.into_iter().enumerate() {
+    for mut engine in engines {
         for listener in &listeners {
             engine.listen(Arc::clone(listener)).map_err(|e| cannot("listen", &e)).inspect_err(logged)?;
         }
-        running.workers.push(
-            spawn((&server, &running.scripts), index, engine)
-                .map_err(|e| cannot("start a worker", &e))
-                .inspect_err(logged)?,
-        );
+        lock(&running.engines).push(engine);
     }
     if let Some(seed) = restless::seed_of_environment(&server) {
         running.make_restless(seed);
     }
     Ok(running)
+}
+
+/// Whether there is anything to load. Where there is not, nobody need be told that it is being loaded.
+fn has_data(config: &Config) -> bool {
+    match config.append.is_wanted {
+        true => persistence::append::has_data(config),
+        false => persistence::has_data(config),
+    }
 }
 
 /// Loads the data, from the append-only file or the dump file, and lets requests run then. An error says why

@@ -2,6 +2,7 @@
 use crate::append_only::{FIRST, Folder, MANIFEST, ONE, SECOND, len, pushes, read};
 use crate::client::Client;
 use server::{AppendSync, Clock, Config, Log, Running, Snapshots};
+use std::time::Duration;
 
 /// Keys or commands of each file.
 const COUNT: usize = 400;
@@ -90,4 +91,26 @@ fn the_folder_does_not_change_while_files_in_it_are_read() {
     let lines = ["CONFIG SET maxmemory x dir /nowhere", "CONFIG SET repl-diskless-load disabled"];
     let (_, answers) = load_slowly(&config, &lines);
     assert_eq!(answers, ["-LOADING Redis is loading the dataset in memory\r\n"; 2]);
+}
+
+/// Redis serves nobody before it has looked whether there is a file.
+#[test]
+fn where_there_is_nothing_to_load_nobody_is_told_that_it_is_being_loaded() {
+    for is_wanted in [false, true] {
+        let folder = Folder::new(&format!("load-nothing-{is_wanted}"));
+        // The second time there are files, and nothing is in them.
+        for _ in 0..2 {
+            let mut config = folder.config(AppendSync::Always);
+            config.append.is_wanted = is_wanted;
+            let server = begin(config);
+            let mut client = Client::connect(&server);
+            client.send(b"PING\r\n");
+            for _ in 0..100 {
+                std::thread::park_timeout(Duration::from_millis(1));
+                assert!(!client.has_received());
+            }
+            server.load().unwrap();
+            client.expect("+PONG\r\n");
+        }
+    }
 }

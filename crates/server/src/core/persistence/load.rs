@@ -15,7 +15,7 @@ use disk::rdb::{Batch, FileReader, LoadCounts, LoadError, LoadRules, Piece, Sort
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -32,16 +32,24 @@ const HELD_BYTES_MAX: u64 = 1 << 30;
 /// Loads the dump file if there is one, when the server starts.
 pub(crate) fn load(server: &Server) -> Result<(), String> {
     let config = server.config();
-    let path = config.dir.join(&config.snapshots.file_name);
-    match std::fs::metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        _ => {}
+    if !has_data(&config) {
+        return Ok(());
     }
     let began_us = server.clock.steady_us();
-    load_file(server, &config, &path, false)?;
+    load_file(server, &config, &path(&config), false)?;
     let seconds = (server.clock.steady_us() - began_us) as f64 / 1e6;
     server.log.notice(&format!("DB loaded from disk: {seconds:.3} seconds"));
     Ok(())
+}
+
+/// Whether there is a dump file, or something in its place.
+pub(crate) fn has_data(config: &Config) -> bool {
+    let is_named = !config.snapshots.file_name.as_os_str().is_empty();
+    is_named && !std::fs::metadata(path(config)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+fn path(config: &Config) -> PathBuf {
+    config.dir.join(&config.snapshots.file_name)
 }
 
 /// Loads the file again (DEBUG RELOAD), while the caller holds all gates. What is there goes before, unless
@@ -53,7 +61,7 @@ pub(crate) fn load_again(server: &Server, keeps: bool, replaces: bool) -> Result
         free_flushed(server, &mut server.keyspace.flush(None).1);
         server.scripts.libraries.flush();
     }
-    load_file(server, &config, &config.dir.join(&config.snapshots.file_name), replaces)
+    load_file(server, &config, &path(&config), replaces)
 }
 
 fn load_file(server: &Server, config: &Config, path: &Path, replaces: bool) -> Result<(), String> {

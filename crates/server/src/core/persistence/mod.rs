@@ -15,5 +15,5 @@ mod pace;
 mod save;
 
 pub(crate) use file::remove_left;
-pub(crate) use load::{load, load_again};
+pub(crate) use load::{has_data, load, load_again};
 pub(crate) use save::{Refused, Then, save_emptied, save_if_due, save_in_background, save_now, save_to_end};

@@ -31,6 +31,16 @@ const DUMP_MARKS: [&[u8]; 2] = [b"REDIS", b"VALKE"];
 /// How the names of bases end that are dump files.
 const DUMP_NAME: &[u8] = b".base.rdb";
 
+/// Whether there is anything to load, or what keeps it from being loaded.
+pub(crate) fn has_data(config: &Config) -> bool {
+    let folder = folder(config);
+    match read_manifest(&manifest_path(&folder, config)) {
+        Ok(None) => single_file(config).is_file(),
+        Ok(Some(manifest)) => manifest.parts().any(|part| length(&folder, part) != Ok(0)),
+        Err(_) => true,
+    }
+}
+
 /// Loads it, and has what changes the data appended from here on.
 pub(crate) fn load(server: &Server) -> Result<(), String> {
     let (config, disk) = (&server.config(), &server.persistence.disk);

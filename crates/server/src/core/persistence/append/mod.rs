@@ -30,5 +30,5 @@ mod rewrite;
 mod writer;
 
 pub(crate) use files::prepare;
-pub(crate) use load::{load, load_again};
+pub(crate) use load::{has_data, load, load_again};
 pub(crate) use rewrite::{end, follow, go_on, rewrite_if_due, start, tell_of_move};
