@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 
 pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&CONFIG]);
 
@@ -387,6 +388,8 @@ fn reset_stats(call: &mut ServerCall<'_>) -> Done {
     server.scripts.cache.reset_evicted();
     server.pressure.reset();
     server.defrag.reset();
+    server.persistence.saves.count.store(0, Relaxed);
+    server.append.reset();
     call.reply.ok();
     Ok(())
 }

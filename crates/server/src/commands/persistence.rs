@@ -2,6 +2,7 @@
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::persistence::{Refused, Then, append, save_in_background};
+use crate::state::config::reason;
 use command::{Acl, Arg, Arity, Doc, Done, Error, Flags, Group};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -87,10 +88,16 @@ fn bgsave(call: &mut ServerCall<'_>) -> Done {
 
 /// A thread does it. Unlike in Redis it need not wait for a snapshot that is being written.
 fn bgrewriteaof(call: &mut ServerCall<'_>) -> Done {
-    if append::start(call.server).is_err() {
-        return Err(error::unspecified());
+    let append = &call.server.append;
+    if append.is_rewriting() {
+        return Err(error::rewrite_in_progress());
     }
-    if !call.server.append.order_rewrite() {
+    if let Err(error) = append::can_begin(&call.server.config()).and_then(|()| append::start(call.server)) {
+        call.server.log.warning(&format!("Can't rewrite the append-only file: {}", reason(&error)));
+        append.rewrites.has_failed.store(true, Relaxed);
+        return Err(error::rewrite_impossible());
+    }
+    if !append.order_rewrite() {
         return Err(error::rewrite_in_progress());
     }
     call.server.log.notice("Background append only file rewriting started");

@@ -397,6 +397,12 @@ pub(crate) fn rewrite_in_progress() -> Error {
     Error::custom("ERR Background append only file rewriting already in progress")
 }
 
+pub(crate) fn rewrite_impossible() -> Error {
+    Error::custom(
+        "ERR Can't execute an AOF background rewriting. Please check the server logs for more information.",
+    )
+}
+
 pub(crate) fn no_append_only_file() -> Error {
     Error::custom("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
 }

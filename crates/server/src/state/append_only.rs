@@ -343,6 +343,13 @@ impl AppendOnly {
         parts.iter().map(|part| part.load(Relaxed)).sum()
     }
 
+    /// CONFIG RESETSTAT
+    pub(crate) fn reset(&self) {
+        [&self.rewrites.count, &self.rewrites.failures, &self.delays]
+            .iter()
+            .for_each(|c| c.store(0, Relaxed));
+    }
+
     // Failures.
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -389,6 +396,13 @@ impl AppendOnly {
     pub(crate) fn is_rewriting(&self) -> bool {
         let orders = lock(&self.orders);
         orders.is_loaded && orders.rewrites || orders.is_rewriting
+    }
+
+    /// Whether an attempt to begin has failed, and another follows.
+    pub(crate) fn waits_to_begin(&self) -> bool {
+        let orders = lock(&self.orders);
+        let is_idle = orders.is_loaded && !orders.rewrites && !orders.is_rewriting;
+        is_idle && orders.is_wanted && self.phase() == Phase::Off
     }
 
     /// Has it begin anew; false if that is under way.

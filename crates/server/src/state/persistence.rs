@@ -59,7 +59,7 @@ pub(crate) struct Saves {
     /// How long the last one took in the background; -1: there was none.
     pub(crate) took_s: AtomicI64,
     pub(crate) has_failed: AtomicBool,
-    /// How many were written.
+    /// How many were begun, but for those that a command or the end of the server waits for with all gates.
     pub(crate) count: AtomicU64,
     /// How many bytes were copied while the last one was written.
     pub(crate) copied_bytes: AtomicU64,
@@ -184,7 +184,6 @@ impl Saves {
         self.last_s.store(now.0 / 1000, Relaxed);
         self.saved_changes.store(changes, Relaxed);
         self.has_failed.store(false, Relaxed);
-        self.count.fetch_add(1, Relaxed);
     }
 }
 

@@ -114,3 +114,16 @@ fn where_there_is_nothing_to_load_nobody_is_told_that_it_is_being_loaded() {
         }
     }
 }
+
+#[test]
+fn a_dump_file_without_a_name_is_none() {
+    let folder = Folder::new("load-nameless");
+    let mut config = folder.config(AppendSync::No);
+    (config.append.is_wanted, config.snapshots.file_name) = (false, "".into());
+    let server = folder.start_with(config).unwrap();
+    let mut client = Client::connect(&server);
+    client.check("SET a 1", "+OK\r\n");
+    client.check("SAVE", "-ERR\r\n");
+    client.check("DEBUG RELOAD NOSAVE", "-ERR Error trying to load the RDB dump, check server logs.\r\n");
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
+}

@@ -230,6 +230,20 @@ fn what_is_written_during_a_snapshot_is_in_the_next_and_others_are_served_meanwh
 }
 
 #[test]
+fn a_reload_amid_a_snapshot_writes_one_of_its_own() {
+    let mut home = Home::new("reload");
+    home.start(&["--save", "", "--rdb-key-save-delay", "1000"]);
+    assert_eq!(home.told("DEBUG POPULATE 1000\r\nBGSAVE").matches('+').count(), 3);
+    home.wait_for("snapshot", |home| (home.left_over() == 1).then_some(()));
+    assert_eq!(home.told("CONFIG SET rdb-key-save-delay 0\r\nSET a 1\r\nDEBUG RELOAD"), "+OK\r\n".repeat(4));
+    assert!(home.told("INFO persistence").contains("rdb_saves:1\r\n"));
+    assert_eq!(home.told("GET a\r\nDBSIZE"), "$1\r\n1\r\n:1001\r\n+OK\r\n");
+    home.wait_for_info("rdb_bgsave_in_progress:0\r\n");
+    assert_eq!(home.told("CONFIG RESETSTAT"), "+OK\r\n+OK\r\n");
+    assert!(home.told("INFO persistence").contains("rdb_saves:0\r\n"));
+}
+
+#[test]
 fn save_points_write_the_file_by_themselves() {
     let mut home = Home::new("points");
     home.start(&["--save", ""]);

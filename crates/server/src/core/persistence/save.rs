@@ -90,6 +90,7 @@ pub(crate) fn save_in_background(server: &Server, now: Millis, then: Then) -> Re
     }
     let image = freeze(server, now, false);
     let save = saves.begin(now, image.frozen.keys).ok_or(Refused::Busy)?;
+    saves.count.fetch_add(1, Relaxed);
     if matches!(then, Then::Nothing) {
         saves.tried_s.store(now.0 / 1000, Relaxed);
     }
@@ -112,18 +113,23 @@ pub(crate) fn save_in_background(server: &Server, now: Millis, then: Then) -> Re
     }
 }
 
-/// Writes the data before it returns, while the caller holds all gates. False if it cannot be written; the
-/// log says why.
+/// Writes the data before it returns, while the caller holds all gates. If another snapshot is being written,
+/// that goes on, and takes the place of this one when it ends, as in Redis. False if it cannot be written;
+/// the log says why.
 pub(crate) fn save_now(server: &Server, now: Millis) -> bool {
     let saves = &server.persistence.saves;
     let image = freeze(server, now, false);
     let (changes, keys) = (image.changes, image.frozen.keys);
-    let Some(save) = saves.begin(now, keys) else { return false };
+    let counted = saves.begin(now, keys);
+    let is_counted = counted.is_some();
+    let save = counted.unwrap_or_else(|| Arc::new(Save::new(now, keys)));
     let done = write(server, image, &save);
     if done.is_ok() {
         note_success(server, changes);
     }
-    saves.end();
+    if is_counted {
+        saves.end();
+    }
     done.is_ok()
 }
 
@@ -281,6 +287,10 @@ fn note_failure(server: &Server) {
 /// error the log says which.
 fn write(server: &Server, image: Image, save: &Save) -> Result<u64, ()> {
     let changes = image.changes;
+    if image.config.snapshots.file_name.as_os_str().is_empty() {
+        server.log.warning("The dump file has no name: 'dbfilename' is empty");
+        return Err(());
+    }
     let target = Target {
         path: image.config.dir.join(&image.config.snapshots.file_name),
         place: "a temp RDB file (in server root dir",

@@ -53,7 +53,9 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
         running(r).map_or(-1, |save| (r.now.0 - save.began.0) / 1000).into()
     })
     .unit(Unit::Seconds),
-    counter("rdb_saves", "Snapshots that were written.", |r| saves(r).count.load(Relaxed).into()),
+    counter("rdb_saves", "Snapshots that SAVE, BGSAVE and save points have begun.", |r| {
+        saves(r).count.load(Relaxed).into()
+    }),
     gauge("rdb_last_cow_size", "What commands copied because the last snapshot held it.", |r| {
         saves(r).copied_bytes.load(Relaxed).into()
     })
@@ -68,7 +70,11 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     gauge("aof_rewrite_in_progress", "Whether the append-only file begins anew.", |r| {
         u64::from(append(r).is_rewriting()).into()
     }),
-    zero(Kind::Gauge, "aof_rewrite_scheduled", "Whether that waits for a snapshot to end.", NO_FORKS),
+    gauge(
+        "aof_rewrite_scheduled",
+        "Whether that follows, because an attempt to turn the file on has failed.",
+        |r| u64::from(append(r).waits_to_begin()).into(),
+    ),
     gauge("aof_last_rewrite_time_sec", "How long that took the last time.", |r| {
         append(r).rewrites.took_s.load(Relaxed).into()
     })
@@ -80,9 +86,7 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     text("aof_last_bgrewrite_status", "How that ended the last time.", |r| {
         if append(r).rewrites.has_failed.load(Relaxed) { "err" } else { "ok" }.into()
     }),
-    counter("aof_rewrites", "How often it began anew since the start.", |r| {
-        append(r).rewrites.count.load(Relaxed).into()
-    }),
+    counter("aof_rewrites", "How often it began anew.", |r| append(r).rewrites.count.load(Relaxed).into()),
     gauge("aof_rewrites_consecutive_failures", "How often in a row it could not.", |r| {
         append(r).rewrites.failures.load(Relaxed).into()
     }),

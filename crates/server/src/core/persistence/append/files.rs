@@ -10,6 +10,7 @@ use crate::state::append_only::Files;
 use crate::state::config::{Config, reason};
 use crate::state::disk::{Disk, DiskFile};
 use disk::aof::manifest::{Manifest, Part};
+use nix::unistd::{AccessFlags, access};
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Write};
@@ -30,6 +31,19 @@ pub(super) fn folder(config: &Config) -> PathBuf {
 /// can be no append-only file.
 pub(crate) fn prepare(server: &Server, config: &Config) -> io::Result<()> {
     prepare_at(&server.persistence.disk, &folder(config))
+}
+
+/// Whether the file can begin, or begin anew, as far as that can be told without waiting for the disk.
+pub(crate) fn can_begin(config: &Config) -> io::Result<()> {
+    let folder = folder(config);
+    let place = match std::fs::metadata(&folder) {
+        Ok(about) if about.is_dir() => &folder,
+        Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
+        // It is made then.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => folder_of(&folder),
+        Err(error) => return Err(error),
+    };
+    Ok(access(place, AccessFlags::W_OK | AccessFlags::X_OK)?)
 }
 
 fn prepare_at(disk: &Arc<Disk>, folder: &Path) -> io::Result<()> {

@@ -29,6 +29,6 @@ mod replay;
 mod rewrite;
 mod writer;
 
-pub(crate) use files::prepare;
+pub(crate) use files::{can_begin, prepare};
 pub(crate) use load::{has_data, load, load_again};
 pub(crate) use rewrite::{end, follow, go_on, rewrite_if_due, start, tell_of_move};
