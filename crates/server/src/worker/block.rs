@@ -118,6 +118,7 @@ impl Worker<'_> {
         let Some(connection) = self.table.at(id) else { return };
         let Some(waiting) = connection.session.waiting.take() else { return };
         connection.session.after = After::Next;
+        self.executor.end_late_request(&connection.session);
         if let Some(waiter) = &waiting.waiter {
             connection.session.record.note_waiter(0, self.executor.counters());
             self.server.key_events.waiters.remove(&self.server.keyspace, waiter);

@@ -68,6 +68,9 @@ impl Worker<'_> {
         let Lent { session, request, mut reply, is_mute, done, ticks, .. } = lent;
         let id = session.conn;
         self.executor.note_return(&session, ticks, &done);
+        if session.waiting.is_none() {
+            self.executor.end_late_request(&session);
+        }
         if self.table.at(id).is_none() {
             self.take_back_disconnected(session);
             return self.discard(reply);

@@ -257,6 +257,85 @@ fn who_is_told_in_place_of_another_is_told_before_the_reply_that_waited_for_the_
     }
 }
 
+/// Whether a client that tracks keys so, and has sent this, is told that `key` has changed.
+fn is_told_of_key(server: &InProcess, how: &str, requests: &[Vec<&str>]) -> bool {
+    let mut client = tracker(server, &format!("CLIENT TRACKING ON {how}"));
+    for request in requests {
+        client.call(request).unwrap();
+    }
+    call(&mut server.client().unwrap(), "SET key 2");
+    client.send(&["PING"]).unwrap();
+    matches!(client.receive().unwrap(), Value::Aggregate(..))
+}
+
+#[test]
+fn client_caching_is_about_all_that_a_script_reads_and_nothing_behind_it() {
+    const READ: &str = "return redis.call('get', KEYS[1] or 'key')";
+    const LONG: &str = "for i = 1, 1000000 do end return redis.call('get', KEYS[1])";
+    const ALONE: &str = "redis.call('dbsize') return redis.call('get', KEYS[1])";
+    let server = server();
+    let library = "#!lua name=lib\nredis.register_function{function_name='read', flags={'no-writes'}, \
+                   callback=function(keys) return redis.call('get', keys[1]) end}";
+    server.client().unwrap().call(&["FUNCTION", "LOAD", library]).unwrap();
+    let scripts: [&dyn Fn(&'static str) -> Vec<&'static str>; 6] = [
+        &|key| vec!["EVAL", READ, "1", key],
+        &|key| if key == "key" { vec!["EVAL", READ, "0"] } else { vec!["EVAL", READ, "1", key] },
+        &|key| vec!["EVAL_RO", LONG, "1", key],
+        &|key| vec!["EVAL", ALONE, "1", key],
+        &|key| vec!["FCALL", "read", "1", key],
+        &|key| vec!["FCALL_RO", "read", "1", key],
+    ];
+    for (how, says) in [("OPTIN", "YES"), ("OPTOUT", "NO")] {
+        let (is_in, says) = (how == "OPTIN", vec!["CLIENT", "CACHING", says]);
+        for (number, script) in scripts.iter().enumerate() {
+            let tell = |requests: &[Vec<&str>]| is_told_of_key(&server, how, requests);
+            let (multi, exec, get) = (vec!["MULTI"], vec!["EXEC"], vec!["GET", "key"]);
+            assert_eq!(tell(&[says.clone(), script("key")]), is_in, "{how} {number}");
+            assert_eq!(tell(&[says.clone(), script("other"), get.clone()]), !is_in, "{how} {number}, behind");
+            let queued = [says.clone(), multi.clone(), script("key"), exec.clone()];
+            assert_eq!(tell(&queued), is_in, "{how} {number} in EXEC");
+            let behind = [says.clone(), multi, script("other"), exec, get];
+            assert_eq!(tell(&behind), !is_in, "{how} {number}, behind EXEC");
+        }
+    }
+}
+
+#[test]
+fn client_caching_lasts_as_long_as_a_read_waits() {
+    let server = server();
+    let mut writer = server.client().unwrap();
+    for (how, says, is_told) in [("OPTIN", "YES", true), ("OPTOUT", "NO", false)] {
+        let mut client = tracker(&server, &format!("CLIENT TRACKING ON {how}"));
+        for ending in ["XADD stream * a b", "CLIENT UNBLOCK"] {
+            call(&mut client, &format!("CLIENT CACHING {says}"));
+            let client_id = id(&mut client);
+            client.send(&["XREAD", "BLOCK", "0", "STREAMS", "stream", "$"]).unwrap();
+            wait_until(&mut writer, |writer| figure(writer, "blocked_clients") == 1);
+            let is_served = ending != "CLIENT UNBLOCK";
+            call(&mut writer, &if is_served { ending.into() } else { format!("{ending} {client_id}") });
+            if is_served && is_told {
+                assert_eq!(
+                    texts(&client.receive().unwrap()),
+                    ["invalidate", "stream"],
+                    "read before it waited"
+                );
+            }
+            client.receive().unwrap();
+            call(&mut writer, "XADD stream * c d");
+            if is_told {
+                assert_eq!(texts(&client.receive().unwrap()), ["invalidate", "stream"], "{ending}");
+            }
+            assert_eq!(texts(&call(&mut client, "PING")), ["PONG"], "{how}, {ending}");
+            call(&mut client, "GET key");
+            call(&mut writer, "SET key 1");
+            if !is_told {
+                assert_eq!(texts(&client.receive().unwrap()), ["invalidate", "key"], "behind it");
+            }
+            assert_eq!(texts(&call(&mut client, "PING")), ["PONG"], "{how}, behind {ending}");
+        }
+    }
+}
+
 /// Each reader keeps copies and drops those that it is told of; the writer increases numbers. When all is
 /// quiet no copy may differ from what the server has.
 #[allow(clippy::disallowed_methods, reason = "readers and writers run at the same time")]

@@ -602,7 +602,10 @@ impl<'s> Executor<'s> {
         if (self.is_turn_over() || has_mail || is_outdated) && session.after == After::Next {
             session.after = After::Yield;
         }
-        self.forget_caching(session, Some(row));
+        // One that goes on elsewhere, or waits, has not ended.
+        if !matches!(session.after, After::Elsewhere | After::Wait) {
+            self.forget_caching(session, Some(row));
+        }
         // An EXEC that is to run on the thread of scripts is shown there, behind what it has run.
         let is_to_run = session.after == After::Elsewhere && matches!(row.run, Run::Server(ServerRun::Queue));
         if self.ticks_max == 0 && self.server.monitors.is_any() && !is_to_run {

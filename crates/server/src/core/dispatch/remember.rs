@@ -12,6 +12,7 @@ use resp::Args;
 use std::cell::RefCell;
 use std::hint::cold_path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use store::{Key, Told, View};
 
 /// The client that is served, where it tracks keys.
@@ -154,6 +155,13 @@ impl Executor<'_> {
     pub(super) fn origin<'r>(&self, record: Option<&'r ClientRecord>) -> Origin<'r> {
         let tracker = record.and_then(|record| record.tracker.get()).map(|tracker| &**tracker);
         Origin { worker: self.worker, tracker }
+    }
+
+    /// A request that was lent to another thread is back, or has waited for its keys and waits no longer:
+    /// what CLIENT CACHING has said was about all that it has read until now.
+    pub(crate) fn end_late_request(&self, session: &Session) {
+        let row = self.server.registry.row(session.record.last_row.load(Relaxed) as usize);
+        self.forget_caching(session, Some(row));
     }
 
     /// A command has ended, or was refused: CLIENT CACHING was about it, unless it is a subcommand of CLIENT
