@@ -124,6 +124,26 @@ fn who_listens_to_what_its_user_may_not_hear_any_more_is_closed() {
 }
 
 #[test]
+fn nothing_that_is_published_behind_a_change_of_users_reaches_who_has_lost_the_channel() {
+    const PUBLISH: &str = "PUBLISH a secret";
+    let server = on_four_workers();
+    let mut admin = Client::connect(&server);
+    for change in ["ACL SETUSER bob resetchannels", "ACL DELUSER bob", "CLIENT KILL USER bob"] {
+        // In a transaction both have been said when the worker of the client hears of either.
+        for requests in [&["MULTI", change, PUBLISH, "EXEC"], &[change, PUBLISH, PUBLISH, PUBLISH]] {
+            for _ in 0..8 {
+                admin.check("ACL SETUSER bob on nopass +@all allchannels", "+OK\r\n");
+                let mut client = bob(&server);
+                client.check("PSUBSCRIBE *", "*3\r\n$10\r\npsubscribe\r\n$1\r\n*\r\n:1\r\n");
+                admin.send((requests.join("\r\n") + "\r\n").as_bytes());
+                (0..requests.len()).for_each(|_| drop(admin.raw_reply()));
+                assert_eq!(client.rest(), "", "{requests:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn who_listens_is_closed_only_where_its_user_may_hear_less_than_before() {
     let server = on_four_workers();
     let mut admin = Client::connect(&server);
