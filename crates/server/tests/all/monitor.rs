@@ -92,3 +92,25 @@ fn exec_is_shown_behind_what_it_has_run_wherever_that_was() {
         }
     }
 }
+
+/// A script runs on a thread of its own while somebody watches.
+#[test]
+fn a_script_is_shown_between_what_its_client_has_sent_before_and_behind_it() {
+    let server = start(Config { worker_threads: 3, ..config() });
+    let [mut monitor, mut client] = [(); 2].map(|()| Client::connect(&server));
+    let library = "#!lua name=lib\nlocal calls = {}\nredis.register_function('f', function() \
+                   calls[1] = 1 return 1 end)";
+    client.send(&request(&["FUNCTION", "LOAD", library]));
+    client.expect("$3\r\nlib\r\n");
+    monitor.check("MONITOR", "+OK\r\n");
+    let sent = ["SET a 1", "GET a", "EVAL return(1) 0", "SET b 1", "FCALL f 0", "FCALL nosuch 0", "GET a"];
+    let requests = sent.join("\r\n") + "\r\n";
+    for _ in 0..50 {
+        client.send(requests.as_bytes());
+        client.expect("+OK\r\n$1\r\n1\r\n:1\r\n+OK\r\n:1\r\n-ERR Function not found\r\n$1\r\n1\r\n");
+        for request in sent {
+            let words: Vec<String> = request.split(' ').map(|word| format!("\"{word}\"")).collect();
+            assert_eq!(line(&mut monitor), format!("0 {}", words.join(" ")));
+        }
+    }
+}

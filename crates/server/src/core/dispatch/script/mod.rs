@@ -108,6 +108,10 @@ impl<'s> Executor<'s> {
     /// Has the worker lend the session to the thread of scripts.
     pub(super) fn lend_for_scripts(&mut self, session: &mut Session) {
         session.after = After::Elsewhere;
+        if !self.feed.is_empty() {
+            // That thread shows what it runs by itself: behind what has run before.
+            self.feed.send(self.server);
+        }
         self.server.stats.scripts_lent.fetch_add(1, Relaxed);
         self.errand = Some(Errand { task: Task::Script(self.held), is_mute: !session.reply_mode.answers() });
     }
