@@ -114,3 +114,25 @@ fn a_script_is_shown_between_what_its_client_has_sent_before_and_behind_it() {
         }
     }
 }
+
+#[test]
+fn a_script_that_is_refused_before_it_begins_is_shown_once() {
+    let server = start(config());
+    let [mut monitor, mut client] = [(); 2].map(|()| Client::connect(&server));
+    monitor.check("MONITOR", "+OK\r\n");
+    for refused in [
+        "EVAL return(1) abc",
+        "EVAL return(1) 5 a",
+        "EVAL return(1) -1",
+        "EVAL syntax( 0",
+        "EVAL_RO #!lua 0",
+        "EVALSHA 0123456789012345678901234567890123456789 0",
+        "EVALSHA_RO abc 0",
+    ] {
+        assert!(client.ask(refused).starts_with('-'), "{refused}");
+        let words: Vec<String> = refused.split(' ').map(|word| format!("\"{word}\"")).collect();
+        assert_eq!(line(&mut monitor), format!("0 {}", words.join(" ")));
+    }
+    client.check("PING", "+PONG\r\n");
+    assert_eq!(line(&mut monitor), "0 \"PING\"");
+}

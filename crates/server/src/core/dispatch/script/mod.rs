@@ -169,7 +169,9 @@ impl<'s> Executor<'s> {
             }
             Scripting::Eval(access) | Scripting::EvalSha(access) => access,
         };
-        let (known, keys) = find(interpreter, cache, what, &args)?;
+        // One that is refused before it begins is shown too.
+        let found = find(interpreter, cache, what, &args).inspect_err(|_| self.show(session, row, &args));
+        let (known, keys) = found?;
         let is_decided = self.runs_scripts || self.attempts.are_of_queue();
         if !is_decided && !known.tries.by_itself.is_worth_an_attempt() {
             self.give_script_up(session);
@@ -247,8 +249,8 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Result<End, Error> {
         let (args, keys) = (call.args, call.keys);
-        let start = self.may_start(call.code.flags(), call.access, call.code.name())?;
         self.show(session, call.row, &args);
+        let start = self.may_start(call.code.flags(), call.access, call.code.name())?;
         let held = self.attempts.held.take().unwrap_or_else(|| self.hold_for(call, reach));
         if self.attempt.is_none() && !self.runs_scripts {
             self.begin_attempt(&held);
