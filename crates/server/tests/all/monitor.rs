@@ -136,3 +136,15 @@ fn a_script_that_is_refused_before_it_begins_is_shown_once() {
     client.check("PING", "+PONG\r\n");
     assert_eq!(line(&mut monitor), "0 \"PING\"");
 }
+
+#[test]
+fn a_monitor_is_shown_its_own_request_before_the_next_one_runs() {
+    let server = start(config());
+    let mut monitor = Client::connect(&server);
+    monitor.send(b"MONITOR\r\nPING\r\nECHO a\r\nRESET\r\nPING\r\n");
+    monitor.expect("+OK\r\n+PONG\r\n");
+    assert_eq!(line(&mut monitor), "0 \"PING\"");
+    monitor.expect("$1\r\na\r\n");
+    assert_eq!(line(&mut monitor), "0 \"ECHO\" \"a\"");
+    monitor.expect("+RESET\r\n+PONG\r\n");
+}

@@ -2,6 +2,7 @@
 use super::Executor;
 use crate::core::command_log::Measured;
 use crate::core::error;
+use crate::core::modes::Modes;
 use crate::core::registry::Row;
 use crate::core::session::{After, Session};
 use crate::state::latency;
@@ -31,6 +32,18 @@ impl<'s> Executor<'s> {
             reply.error(error.text());
         }
         Some(row)
+    }
+
+    /// A client that watches with MONITOR is shown its own call between this reply and the next one: which may
+    /// be that to RESET, behind which it watches no more.
+    pub(super) fn show_itself(&mut self, session: &mut Session) {
+        let is_part = session.modes.has(Modes::EXECUTING);
+        if !is_part && !self.feed.is_empty() && session.record.details().is_monitor {
+            self.feed.send(self.server);
+            if session.after == After::Next {
+                session.after = After::Yield;
+            }
+        }
     }
 
     /// Adds ticks to the time of a command whose reply is written piece by piece.
