@@ -1,5 +1,6 @@
 //! Clients that keep copies of values, on several workers: who is told of a change, and of what.
 use server::Config;
+use std::time::Duration;
 use testkit::in_process::InProcess;
 use testkit::resp_client::RespClient;
 use testkit::resp_value::Value;
@@ -333,6 +334,28 @@ fn client_caching_lasts_as_long_as_a_read_waits() {
             }
             assert_eq!(texts(&call(&mut client, "PING")), ["PONG"], "{how}, behind {ending}");
         }
+    }
+}
+
+#[test]
+fn a_client_with_noloop_is_told_of_fields_that_its_own_reads_find_past_their_deadline() {
+    let server = server();
+    let mut writer = server.client().unwrap();
+    call(&mut writer, "DEBUG SET-ACTIVE-EXPIRE 0");
+    let mut client = tracker(&server, "CLIENT TRACKING ON BCAST NOLOOP");
+    // One of which a field is left, and one that goes with its last field.
+    for fields in ["f 1 g 1", "f 1"] {
+        call(&mut writer, &format!("HSET hash {fields}"));
+        call(&mut writer, "HPEXPIRE hash 10 FIELDS 1 f");
+        for _ in 0..2 {
+            assert_eq!(texts(&client.receive().unwrap()), ["invalidate", "hash"]);
+        }
+        server.time.advance(Duration::from_millis(20));
+        client.send(&["HGET", "hash", "f"]).unwrap();
+        let replies = [(); 2].map(|()| texts(&client.receive().unwrap()));
+        assert!(replies.contains(&vec!["invalidate".into(), "hash".into()]), "{fields}: {replies:?}");
+        call(&mut client, "HSET hash h 1");
+        assert_eq!(texts(&call(&mut client, "PING")), ["PONG"], "its own write");
     }
 }
 

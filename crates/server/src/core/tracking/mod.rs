@@ -315,9 +315,14 @@ impl Tracking {
     /// Tells the clients that have read any of these keys of the change, and gathers each key under its
     /// prefixes. Their shards are locked.
     pub(crate) fn hear(&self, told: &[Told], origin: Origin<'_>) {
-        for Told { key, event, .. } in told.iter().filter(|told| told.event.changes_value()) {
+        // A hash whose last fields have expired goes at once.
+        let mut shrunk = None;
+        for Told { key, event, db, .. } in told.iter().filter(|told| told.event.changes_value()) {
+            let is_end = *event == Event::DEL && shrunk == Some((db, key));
+            shrunk = (*event == Event::FIELDS_EXPIRED).then_some((db, key));
             if self.prefix_count.load(Relaxed) > 0 {
-                let is_own = *event != Event::EXPIRED && *event != Event::EVICTED;
+                let is_by_itself = [Event::EXPIRED, Event::FIELDS_EXPIRED, Event::EVICTED].contains(event);
+                let is_own = !is_by_itself && !is_end;
                 let tracker = origin.tracker.filter(|_| is_own);
                 self.gather(key, Origin { tracker, ..origin });
             }
