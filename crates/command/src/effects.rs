@@ -99,11 +99,6 @@ impl Effects {
         self.tell(&[b"HDEL", key, field]);
     }
 
-    /// The key still has this deadline, though for whoever reads on it was gone in between.
-    pub fn tell_deadline(&mut self, key: &[u8], at: base::Millis) {
-        self.tell(&[b"PEXPIREAT", key, I64Text::new().format(at.0)]);
-    }
-
     /// A key has gone to another server, which is all that is done.
     pub fn say_moved(&mut self, key: &[u8]) {
         self.say(&[removal(false), key]);

@@ -255,6 +255,14 @@ impl<'v, T: Collection> Edit<'v, T> {
         self.put_draft(self.state);
     }
 
+    /// The site has lost its value by itself: from here on this is the edit of a new collection.
+    pub(crate) fn begin_anew(&mut self) {
+        debug_assert!(self.is_new(), "the site has no value");
+        T::open_draft(&[], self.site.context.buffers);
+        (self.body, self.is_changed, self.has_lost) = (Body::Draft, false, false);
+        self.state = T::state(None).unwrap_or(self.state);
+    }
+
     /// Ends the edit of a new collection without creating its key.
     pub(crate) fn give_up(&mut self) {
         (self.body, self.is_changed) = (Body::Image, false);

@@ -14,6 +14,7 @@
 //!
 //! On the path of every request that edits a collection: nothing here allocates.
 use crate::entry::{Meta, Shape, Stamp};
+use crate::event::Event;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::timer::Timer;
 use crate::field_names::Names;
@@ -123,6 +124,18 @@ impl<'v> Site<'v> {
         }
     }
 
+    /// Tells that the key is gone, because its value has lost all that was in it by itself, and counts as no
+    /// value what is left, as with a key past its deadline. Its deadlines but for its own are the caller's to
+    /// take out of the sums.
+    #[cold]
+    pub(crate) fn end_value(&mut self) {
+        let Some(Entry::Occupied(entry)) = &mut self.entry else { return };
+        self.context.tell(entry.found().key, Event::DEL);
+        self.context.timer.change(entry, self.deadline, Deadline::Never);
+        entry.set_meta(nothing_to_read().0);
+        (self.deadline, self.shape) = (Deadline::Never, None);
+    }
+
     /// Removes the key.
     pub(crate) fn remove(&mut self) {
         if let Some(Entry::Occupied(entry)) = self.entry.take() {
@@ -137,6 +150,11 @@ fn image_of<'s>(entry: &'s Option<Entry<'_, Value>>, shape: Option<Shape>) -> &'
         Some(Entry::Occupied(entry)) if shape.is_some() => Meta(entry.meta()).value(entry.inline()),
         _ => &[],
     }
+}
+
+/// Of an entry whose value has gone, until it is written over or removed.
+fn nothing_to_read() -> Meta {
+    Meta::new(Shape::Bytes, &Stamp::new(Deadline::Never))
 }
 
 /// Writes an entry. Returns what lay outside before.
@@ -193,7 +211,7 @@ impl View<'_> {
                 context.forget_fields(entry);
                 context.timer.change(entry, before.deadline, Deadline::Never);
                 // What the expired key left in the entry is not read, because the site has no shape.
-                entry.set_meta(Meta::new(Shape::Bytes, &Stamp::new(Deadline::Never)).0);
+                entry.set_meta(nothing_to_read().0);
             } else {
                 (deadline, shape) = (before.deadline, Some(before.meta.shape()));
             }

@@ -268,7 +268,7 @@ const TABLE: &str = "
     HPEXPIRE h 1 FIELDS 1 g    | HPEXPIREAT h 1780000002111 FIELDS 1 g
     EXPIRE h 100               | PEXPIREAT h 1780000102110
     =5                         |
-    HSET h i 3                 | MULTI; HDEL h g; HSET h i 3; PEXPIREAT h 1780000102110; EXEC
+    HSET h i 3                 | MULTI; HDEL h g; HSET h i 3; EXEC
     HPEXPIRE h 1000 FIELDS 1 i | HPEXPIREAT h 1780000003115 FIELDS 1 i
     HINCRBYFLOAT h i 0.5       | HSETEX h KEEPTTL FIELDS 1 i 3.5
     CONFIG SET lazyfree-lazy-expire yes |
@@ -286,4 +286,13 @@ const TABLE: &str = "
     SPOP t 10                  | DEL t
     SADD t a                   | SADD t a
     SPOP t                     | SREM t a
+    HSET e f 1                 | HSET e f 1
+    HPEXPIRE e 1 FIELDS 1 f    | HPEXPIREAT e 1780000002126 FIELDS 1 f
+    EXPIRE e 100               | PEXPIREAT e 1780000102125
+    =5                         |
+    HINCRBY e f 1              | MULTI; HDEL e f; HINCRBY e f 1; EXEC
+    HPEXPIRE e 1 FIELDS 1 f    | HPEXPIREAT e 1780000002131 FIELDS 1 f
+    =5                         |
+    HDEL e f                   | HDEL e f
+    HSET e g 1                 | HSET e g 1
 ";

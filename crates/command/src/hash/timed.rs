@@ -7,7 +7,7 @@ use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags,
 use base::Millis;
 use base::text::{I64Text, parse_i64};
 use resp::Args;
-use store::{Deadline, HashMut};
+use store::{Deadline, Event, HashMut};
 
 pub(super) const HGETEX: Command = Command {
     name: "HGETEX",
@@ -230,6 +230,11 @@ impl Writing {
         Err(Error::wrong_arity("hsetex"))
     }
 
+    /// Whether what is written is gone at once.
+    fn is_past(&self, now: Millis) -> bool {
+        matches!(self.lifetime, Some(store::Lifetime::Until(at)) if at <= now)
+    }
+
     /// Called at FIELDS: there must be as many fields and values as the count says.
     fn begin(mut self, args: Args<'_>, at: usize) -> Result<Writing, Error> {
         if args.len() < at + 4 {
@@ -287,11 +292,18 @@ fn hsetex(call: &mut Call<'_, '_>) -> Done {
     if !is_refused {
         write_all(&mut hash, call.args, &writing, now);
     }
+    let is_new = hash.is_new();
     drop(hash);
     if !is_refused {
+        if is_new && writing.is_past(now) {
+            // The key was there for an instant.
+            call.view.touched(key, Event::NEW);
+        }
         call.view.changed(key, count, HSET_EVENT);
         match writing.lifetime {
-            Some(store::Lifetime::Until(at)) if at <= now => call.view.touched_and_reduced(key, HDEL_EVENT),
+            Some(store::Lifetime::Until(_)) if writing.is_past(now) => {
+                call.view.touched_and_reduced(key, HDEL_EVENT);
+            }
             Some(store::Lifetime::Until(_)) => call.view.touched(key, HEXPIRE_EVENT),
             _ => {}
         }
@@ -327,7 +339,7 @@ fn write_all(hash: &mut HashMut<'_>, args: Args<'_>, writing: &Writing, now: Mil
     if matches!(lifetime, store::Lifetime::Until(_)) {
         hash.expect_deadlines();
     }
-    let is_past = matches!(lifetime, store::Lifetime::Until(at) if at <= now);
+    let is_past = writing.is_past(now);
     let mut words = args.iter_from(writing.first);
     while let (Some(field), Some(value)) = (words.next(), words.next()) {
         match is_past {

@@ -16,7 +16,7 @@ use disk::journal::{Draft, Records};
 use resp::{Args, Framing};
 use std::cell::{Cell, RefCell, RefMut};
 use std::hint::cold_path;
-use store::{Deadline, Event, Told, View};
+use store::{Told, View};
 
 /// See the file's opener.
 #[derive(Default)]
@@ -249,9 +249,7 @@ impl Recorder {
     pub(crate) fn note_expired(&self, journal: &Journal, told: &[Told]) {
         if self.is_on() {
             let effects = &mut self.notes.borrow_mut().effects;
-            told.iter().for_each(|told| {
-                journal.tell_gone(effects, told);
-            });
+            told.iter().for_each(|told| journal.tell_gone(effects, told));
         }
     }
 
@@ -307,22 +305,9 @@ fn take_room(journal: &Journal, records: &mut Records, lane: usize) {
 /// Adds what has gone by itself while a command ran: before what the command did, if it was found then; after
 /// it, if it is only removed now.
 fn tell_what_went(effects: &mut Effects, mark: usize, journal: &Journal, view: &mut View<'_>) {
-    let words = journal.words();
-    let is_hash = |told: &&Told| told.event == Event::FIELDS_EXPIRED;
     let mut before = Effects::default();
-    let mut found: Vec<Told> = view.unrecorded().to_vec();
-    found.retain(|told| journal.tell_gone(&mut before, told));
-    // A hash whose fields have all expired is gone for whoever reads the journal, and with it its deadline.
-    let hashes: Vec<Told> = found.iter().filter(is_hash).cloned().collect();
+    view.unrecorded().iter().for_each(|told| journal.tell_gone(&mut before, told));
     effects.group.put_before(mark, &before.group);
-    for Told { db, key, .. } in &hashes {
-        if let Some(Deadline::At(at)) = view.deadline_now(*db, key) {
-            effects.begin(*db, words);
-            effects.tell_deadline(key, at);
-        }
-    }
     view.remove_overdue();
-    view.unrecorded().iter().for_each(|told| {
-        journal.tell_gone(effects, told);
-    });
+    view.unrecorded().iter().for_each(|told| journal.tell_gone(effects, told));
 }

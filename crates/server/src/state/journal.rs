@@ -262,13 +262,11 @@ impl Journal {
     }
 
     /// Adds what has gone by itself to `effects`: a key, or fields of a hash, whose shard is locked. Other
-    /// events are the doing of commands, which are recorded by themselves. Returns whether it is told.
-    pub(crate) fn tell_gone(&self, effects: &mut Effects, told: &Told) -> bool {
-        let is_told = self.tells(told);
-        if is_told {
+    /// events are the doing of commands, which are recorded by themselves.
+    pub(crate) fn tell_gone(&self, effects: &mut Effects, told: &Told) {
+        if self.tells(told) {
             tell_gone(effects, told, self.words());
         }
-        is_told
     }
 
     /// Keys have gone by themselves, whose shards the caller holds.

@@ -39,6 +39,59 @@ fn keys_and_fields_that_expire_are_told_when_their_time_comes_though_nobody_asks
     client.check("DBSIZE", ":1\r\n");
 }
 
+/// All that is past its deadline goes before the command does anything, as if it had gone in time.
+#[test]
+fn a_write_that_finds_all_fields_of_a_hash_past_their_deadline_tells_that_the_key_is_gone() {
+    let (server, time) = start_at_noon(config());
+    let [mut client, mut other] = [(); 2].map(|()| Client::connect(&server));
+    client.check("DEBUG SET-ACTIVE-EXPIRE 0", "+OK\r\n");
+    listener(&mut other);
+    let text = "x".repeat(600);
+    let anew = [
+        ("HINCRBY h f 1", ":1\r\n", &["new", "hincrby"][..]),
+        ("HSETNX h f 1", ":1\r\n", &["new", "hset"]),
+        ("HSETEX h FNX FIELDS 1 f 1", ":1\r\n", &["new", "hset"]),
+        ("HSET h g 1", ":1\r\n", &["new", "hset"]),
+    ];
+    let gone = [
+        ("HDEL h f", ":0\r\n"),
+        ("HGETDEL h FIELDS 1 f", "*1\r\n$-1\r\n"),
+        ("HGETEX h FIELDS 1 f", "*1\r\n$-1\r\n"),
+        ("HSETEX h FXX FIELDS 1 f 1", ":0\r\n"),
+        ("HEXPIRE h 100 FIELDS 1 f", "*1\r\n:-2\r\n"),
+        ("HPERSIST h FIELDS 1 f", "*1\r\n:-2\r\n"),
+    ];
+    let gone = gone.map(|(request, reply)| (request, reply, &[][..]));
+    for (request, reply, events) in anew.into_iter().chain(gone) {
+        // Of the second the value lies outside its entry.
+        for value in ["1", &text] {
+            client.check("CONFIG SET notify-keyspace-events ", "+OK\r\n");
+            client.check(&format!("HSET h f {value}"), ":1\r\n");
+            client.check("HPEXPIRE h 10 FIELDS 1 f", "*1\r\n:1\r\n");
+            client.check("EXPIRE h 1000", ":1\r\n");
+            time.advance(Duration::from_millis(20));
+            set(&mut client, "Eghn");
+            client.check(request, reply);
+            other.expect(&event("hexpired", "h"));
+            other.expect(&event("del", "h"));
+            events.iter().for_each(|name| other.expect(&event(name, "h")));
+            client.check("EXPIRE h 1000", if events.is_empty() { ":0\r\n" } else { ":1\r\n" });
+            if !events.is_empty() {
+                other.expect(&event("expire", "h"));
+                assert!(client.info("db0").starts_with("keys=1,expires=1,"));
+                assert!(client.info("db0").ends_with(",subexpiry=0"));
+                client.check("PERSIST h", ":1\r\n");
+                other.expect(&event("persist", "h"));
+                client.check("DEL h", ":1\r\n");
+                other.expect(&event("del", "h"));
+            }
+            client.check("DBSIZE", ":0\r\n");
+        }
+    }
+    client.check("HSETEX h PXAT 1 FIELDS 1 f 1", ":1\r\n");
+    ["new", "hset", "hdel", "del"].iter().for_each(|name| other.expect(&event(name, "h")));
+}
+
 #[test]
 fn nothing_is_told_unless_it_is_said_how_and_of_what() {
     let server = start(config());

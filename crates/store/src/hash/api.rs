@@ -271,8 +271,24 @@ impl<'v> HashMut<'v> {
         if removed > 0 {
             self.edit.site.context.stats.expired_fields += removed;
             self.edit.site.tell_fields(names);
-            (self.edit.is_changed, self.edit.has_lost) = (true, true);
+            match self.len() {
+                0 => self.begin_anew(),
+                _ => (self.edit.is_changed, self.edit.has_lost) = (true, true),
+            }
         }
+    }
+
+    /// All fields have expired, and the key with them: what the command writes is a new hash.
+    #[cold]
+    fn begin_anew(&mut self) {
+        self.edit.site.context.timer.volatile.count_hash(true, false);
+        self.edit.site.end_value();
+        self.edit.begin_anew();
+    }
+
+    /// Whether there was no such key, or all its fields have expired.
+    pub fn is_new(&self) -> bool {
+        self.edit.is_new()
     }
 
     #[inline]
