@@ -89,6 +89,40 @@ fn what_time_and_chance_do_is_recorded_as_what_it_came_to() {
     }
 }
 
+/// Of a hash only some fields are removed at once. Whoever reads the journal has the others still when a
+/// command finds them absent.
+#[test]
+fn a_field_past_its_deadline_goes_before_it_is_written_though_very_many_are() {
+    const HASHES: usize = 20;
+    let config = || Config { worker_threads: 1, ..InProcess::config() };
+    let (server, copy) = (InProcess::start(config()), InProcess::start(config()));
+    let tap = Tap::open(&server.server).unwrap();
+    let [mut client, mut reader] = [&server, &copy].map(|server| server.client().unwrap());
+    let mut say = |request: &str| client.call(&request.split(' ').collect::<Vec<_>>()).unwrap();
+    let fields: Vec<String> = (0..400).map(|n| format!("f{n}")).collect();
+    say("DEBUG SET-ACTIVE-EXPIRE 0");
+    for hash in 0..HASHES {
+        say(&format!("HSET h{hash} {} 7", fields.join(" 7 ")));
+        say(&format!("HPEXPIRE h{hash} 10 FIELDS {} {}", fields.len(), fields.join(" ")));
+    }
+    server.time.advance(std::time::Duration::from_millis(20));
+    for hash in 0..HASHES {
+        say(&format!("HINCRBY h{hash} f0 1"));
+        say(&format!("HDEL h{hash} f1"));
+        say(&format!("HSETNX h{hash} f1 2"));
+        say(&format!("HINCRBYFLOAT h{hash} f2 0.5"));
+        say(&format!("HSETEX h{hash} FNX FIELDS 1 f3 3"));
+    }
+    let errors = replay(&copy.address(), &tap.take(&server.server)).unwrap();
+    assert_eq!(errors, [] as [String; 0]);
+    for hash in 0..HASHES {
+        for request in [format!("HMGET h{hash} f0 f1 f2 f3"), format!("HTTL h{hash} FIELDS 4 f0 f1 f2 f3")] {
+            let read = reader.call(&request.split(' ').collect::<Vec<_>>()).unwrap();
+            assert_eq!(read, say(&request), "{request}");
+        }
+    }
+}
+
 /// A reader that takes nothing until it is let.
 struct Stuck(Arc<Mutex<u64>>);
 

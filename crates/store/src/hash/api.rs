@@ -23,7 +23,7 @@ use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::hash::field::{Kept, Mark};
 use crate::hash::image::{self, IMAGE_BYTES_MAX, IMAGE_LEN_MAX, expire_image, image_due, kept};
 use crate::hash::name::HashName;
-use crate::hash::tree::{At, HashTree, Lifetime};
+use crate::hash::tree::{At, Before, HashTree, Lifetime};
 use crate::keyspace::shard::Buffers;
 use crate::kind::WrongType;
 use crate::site::Site;
@@ -381,11 +381,26 @@ impl<'v> HashMut<'v> {
         let (at, entries) = (self.edit.rules.at, self.edit.rules.limits.entries);
         let (tree, freed) =
             self.edit.tree_and_garbage().expect("a draft that cannot take the field has become a tree");
-        let is_new = tree.put(at, field, value, lifetime, freed);
+        let before = tree.put(at, field, value, lifetime, freed);
         if tree.len() > entries {
             tree.name = HashName::Hashtable;
         }
-        is_new
+        if before == Before::Overdue {
+            self.note_overdue(field);
+        }
+        before != Before::Field
+    }
+
+    /// A field was written over, or removed, that was past its deadline and had not gone yet, because not all
+    /// that is due is removed at once: whoever reads the journal has it still.
+    #[cold]
+    fn note_overdue(&mut self, field: &[u8]) {
+        let mut names = self.edit.site.context.wanted_names();
+        if let Some(names) = &mut names {
+            names.push(field.into());
+        }
+        self.edit.site.context.stats.expired_fields += 1;
+        self.edit.site.tell_fields(names);
     }
 
     /// [`HashMut::set`] for a hash inside its entry. None, and nothing is written, where the field does not
@@ -425,7 +440,7 @@ impl<'v> HashMut<'v> {
     /// Removes a field, and returns whether it was there.
     pub fn remove(&mut self, field: &[u8]) -> bool {
         let at = self.edit.rules.at;
-        let is_removed = match self.edit.tree_and_garbage() {
+        let before = match self.edit.tree_and_garbage() {
             Some((tree, freed)) => tree.remove(at, field, freed),
             None => {
                 let draft = self.draft_mut();
@@ -433,13 +448,16 @@ impl<'v> HashMut<'v> {
                 if let Some(spot) = spot {
                     pairs::remove(draft, spot);
                 }
-                spot.is_some()
+                if spot.is_some() { Before::Field } else { Before::Nothing }
             }
         };
-        if is_removed {
+        if before != Before::Nothing {
             (self.edit.is_changed, self.edit.has_lost) = (true, true);
         }
-        is_removed
+        if before == Before::Overdue {
+            self.note_overdue(field);
+        }
+        before == Before::Field
     }
 
     /// Gives a field that is there another deadline. The command must remove the field instead if that

@@ -82,6 +82,15 @@ pub enum Lifetime {
     Until(Millis),
 }
 
+/// What was there before a field was written or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    Nothing,
+    /// One past its deadline, which counts as removed and was not yet.
+    Overdue,
+    Field,
+}
+
 /// What an edit of a tree needs to know: the seed that fields are hashed with, and the time.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'s> {
@@ -134,8 +143,8 @@ impl HashTree {
         }
     }
 
-    /// Writes a field, and returns whether it is new; one past its deadline counts as removed. Large values
-    /// that were replaced are left in `freed`.
+    /// Writes a field, and returns what was there; one past its deadline counts as removed. Large values that
+    /// were replaced are left in `freed`.
     #[inline]
     pub(crate) fn put(
         &mut self,
@@ -144,7 +153,7 @@ impl HashTree {
         value: Item<'_>,
         lifetime: Lifetime,
         freed: &mut Vec<Garbage>,
-    ) -> bool {
+    ) -> Before {
         match Item::classify(field) {
             Item::Int(key) => self.put_int(at, (key, field), value, lifetime, freed),
             name => self.put_in_map(at, (name, field), value, lifetime, freed),
@@ -159,7 +168,7 @@ impl HashTree {
         value: Item<'_>,
         lifetime: Lifetime,
         freed: &mut Vec<Garbage>,
-    ) -> bool {
+    ) -> Before {
         let name = Item::Int(key);
         if let (Item::Int(number), Lifetime::Endless | Lifetime::Kept) = (value, lifetime) {
             if let Some(old) = self.ints.as_mut().and_then(|ints| ints.replace(key, number)) {
@@ -167,17 +176,17 @@ impl HashTree {
                     self.text_bytes += i64_len(number) as u64;
                     self.text_bytes -= i64_len(old) as u64;
                 }
-                return false;
+                return Before::Field;
             }
             if self.takes_ints(at.seed) && (self.map.is_empty() || !self.has_in_map(at.seed, name, field)) {
                 self.ints.get_or_insert_default().add(key, number);
                 self.text_bytes += (i64_len(key) + i64_len(number)) as u64;
-                return true;
+                return Before::Nothing;
             }
         }
         let was_int = self.take_int(name);
-        let is_new = self.put_in_map(at, (name, field), value, lifetime, freed);
-        is_new && !was_int
+        let before = self.put_in_map(at, (name, field), value, lifetime, freed);
+        if was_int { Before::Field } else { before }
     }
 
     fn has_in_map(&self, seed: &Seed, name: Item<'_>, field: &[u8]) -> bool {
@@ -232,24 +241,24 @@ impl HashTree {
         value: Item<'_>,
         lifetime: Lifetime,
         freed: &mut Vec<Garbage>,
-    ) -> bool {
+    ) -> Before {
         let (name, hash) = (Field::of(name), at.seed.hash(field));
         let mut notes = FieldNotes { now: at.now, timed: &mut self.timed };
-        let is_new = match self.map.entry(at.seed, hash, name.name()) {
+        let before = match self.map.entry(at.seed, hash, name.name()) {
             Entry::Vacant(mut entry) => {
                 let kept = Kept { value, deadline: lifetime.deadline(Deadline::Never) };
                 self.text_bytes += (field.len() + value.len()) as u64;
                 notes.change(&mut entry, Deadline::Never, kept.deadline);
                 kept.lay_out(|meta, inline| entry.insert(meta, inline, kept.outside(), &mut notes));
                 self.is_grown |= !self.map.is_one_leaf();
-                true
+                Before::Nothing
             }
             Entry::Occupied(mut entry) => {
                 let old = Kept::of(&entry.found());
-                let is_new = old.deadline.is_past(at.now);
-                let before = if is_new { Deadline::Never } else { old.deadline };
+                let is_overdue = old.deadline.is_past(at.now);
+                let deadline = if is_overdue { Deadline::Never } else { old.deadline };
                 let (old_deadline, kept) =
-                    (old.deadline, Kept { value, deadline: lifetime.deadline(before) });
+                    (old.deadline, Kept { value, deadline: lifetime.deadline(deadline) });
                 self.text_bytes += value.len() as u64;
                 self.text_bytes -= old.value.len() as u64;
                 notes.change(&mut entry, old_deadline, kept.deadline);
@@ -258,11 +267,11 @@ impl HashTree {
                     None if entry.overwrite(meta, inline) => {}
                     outside => free(entry.replace(meta, inline, outside, &mut notes), freed),
                 });
-                is_new
+                if is_overdue { Before::Overdue } else { Before::Field }
             }
         };
         self.tidy_wheel();
-        is_new
+        before
     }
 
     /// Drops some items of the wheel that were left by fields which were removed before their deadline.
@@ -307,21 +316,22 @@ impl HashTree {
         self.tidy_wheel();
     }
 
-    /// Removes a field. Returns whether it was there and not past its deadline. A large value is left in
-    /// `freed`.
-    pub(crate) fn remove(&mut self, at: At<'_>, field: &[u8], freed: &mut Vec<Garbage>) -> bool {
+    /// Removes a field, and returns what was there. A large value is left in `freed`.
+    pub(crate) fn remove(&mut self, at: At<'_>, field: &[u8], freed: &mut Vec<Garbage>) -> Before {
         let name = Item::classify(field);
         if self.take_int(name) {
-            return true;
+            return Before::Field;
         }
         let (name, hash) = (Field::of(name), at.seed.hash(field));
-        let Entry::Occupied(entry) = self.map.entry(at.seed, hash, name.name()) else { return false };
+        let Entry::Occupied(entry) = self.map.entry(at.seed, hash, name.name()) else {
+            return Before::Nothing;
+        };
         let kept = Kept::of(&entry.found());
         let deadline = kept.deadline;
         self.text_bytes -= (field.len() + kept.value.len()) as u64;
         free(entry.discard(), freed);
         forget(&mut self.timed, deadline);
-        !deadline.is_past(at.now)
+        if deadline.is_past(at.now) { Before::Overdue } else { Before::Field }
     }
 
     /// Every field with what is kept for it, those past their deadline included: those of the map of integers
