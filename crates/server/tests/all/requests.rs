@@ -70,6 +70,26 @@ fn commands_and_errors_are_counted() {
 }
 
 #[test]
+fn a_request_that_is_refused_is_the_last_command_of_its_client_too() {
+    let server = start(config());
+    let [mut client, mut other] = [(); 2].map(|()| Client::connect(&server));
+    client.send(b"CLIENT ID\r\n");
+    let id = client.raw_reply().trim().trim_start_matches(':').to_owned();
+    for (request, shown) in [
+        ("SET k v", "set"),
+        ("GET", "get"),
+        ("NONSENSE", "NULL"),
+        ("CLIENT ID x", "client|id"),
+        ("CLIENT NONSENSE", "NULL"),
+        ("XGROUP CREATE", "xgroup|create"),
+    ] {
+        let _ = client.raw(request);
+        let line = other.ask(&format!("CLIENT LIST ID {id}"));
+        assert!(line.contains(&format!(" cmd={shown} ")), "{request}: {line}");
+    }
+}
+
+#[test]
 fn settings_hold_for_what_follows_in_the_same_pipeline() {
     let server = start(config());
     let mut client = Client::connect(&server);

@@ -50,7 +50,7 @@ use crate::core::recorder::Recorder;
 use crate::core::refusal::{Refusal, append_error};
 use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
-use crate::core::session::{After, Session};
+use crate::core::session::{After, ClientRecord, Session};
 use crate::core::{error, permission, queue};
 use crate::state::acl::Users;
 use crate::state::clock::Moment;
@@ -624,9 +624,10 @@ impl<'s> Executor<'s> {
         self.forget_caching(session, refusal.row());
         session.break_transaction();
         let mut text = refusal.text(args);
+        // CLIENT LIST shows it as the last command, and so does the client's line in ACL LOG.
+        let shown = refusal.row().map_or(ClientRecord::NO_COMMAND, |row| row.number as u32);
+        session.record.last_row.store(shown, Relaxed);
         if let Refusal::NoPermission(row, why) = refusal {
-            // CLIENT LIST shows it as the last command, and so does the client's line in ACL LOG.
-            session.record.last_row.store(row.number as u32, Relaxed);
             let by = (&*session.record, permission::context(session));
             permission::note(self.server, by, row, (&why.user, why.denied), args);
         }
