@@ -141,7 +141,7 @@ impl Worker<'_> {
                 None => command::Wait::late(&mut self.reply),
             },
             Ending::Unblocked(Unblock::Error) => {
-                self.executor.counters().count_error(error::UNBLOCKED.as_bytes());
+                self.executor.note_unblocked(&connection.session, error::UNBLOCKED.as_bytes());
                 self.reply.error(error::UNBLOCKED);
             }
         }

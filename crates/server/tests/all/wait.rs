@@ -84,6 +84,8 @@ fn a_wait_without_an_end_lasts_until_somebody_ends_it() {
     b.check(&format!("CLIENT UNBLOCK {}", ids[1]), ":0\r\n");
     a.expect(":0\r\n+PONG\r\n");
     c.expect("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n+PONG\r\n");
+    assert!(b.info("cmdstat_wait").ends_with(",failed_calls=0"));
+    assert!(b.info("cmdstat_waitaof").ends_with(",failed_calls=1"), "it was answered with an error");
     b.check(&format!("CLIENT UNBLOCK {}", ids[0]), ":0\r\n");
     b.check("CLIENT UNBLOCK 0", ":0\r\n");
 }

@@ -52,6 +52,13 @@ impl<'s> Executor<'s> {
         self.counters.commands[row as usize].ticks.add(ticks);
     }
 
+    /// Somebody has ended the wait of this client's command, which answers with this error.
+    pub(crate) fn note_unblocked(&self, session: &Session, text: &[u8]) {
+        let row = session.record.last_row.load(Relaxed);
+        self.counters.commands[row as usize].failed.add(1);
+        self.counters.count_error(text);
+    }
+
     /// After the last piece of such a reply. `ticks` are those of the command by itself, which were counted
     /// when it ran, and those of all pieces together; the statistics get the second instead of the first.
     #[cold]
