@@ -150,6 +150,8 @@ fn queues_that_are_in_each_other_s_way_run_once_each_and_one_after_the_other() {
     let (mut first, is_over) = (server.client().unwrap(), AtomicBool::new(false));
     first.call(&[&["RPUSH", "long"][..], &["x"; 4_000]].concat()).unwrap();
     assert_eq!(say(&mut first, "CONFIG SET appendonly yes"), "OK");
+    // While it begins, DEBUG LOADAOF is refused.
+    while count(&mut first, "aof_rewrite_in_progress") > 0 {}
     let script = "local n = redis.call('llen', 'long') \
         return redis.call('rpush', 'log', redis.call('get', ARGV[1]) + n)";
     std::thread::scope(|scope| {
