@@ -3,6 +3,7 @@ use super::Worker;
 use super::input::Input;
 use super::slow_readers::ALLOWANCE_BYTES;
 use super::table::{Connection, Flow};
+use crate::core::dispatch::Stays;
 use crate::core::error;
 use crate::core::mailbox::Message;
 use crate::core::modes::Modes;
@@ -166,11 +167,14 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn look_at_listeners(&mut self) {
         self.executor.users_now();
-        for connection in self.table.iter_mut() {
-            if connection.session.modes.has(Modes::SUBSCRIBED) {
-                self.executor.obey_users(&mut connection.session);
+        let mut hear_too_much = Vec::new();
+        for Connection { id, session, .. } in self.table.iter_mut() {
+            if session.modes.has(Modes::SUBSCRIBED) && self.executor.obey_users(session) == Stays::No {
+                hear_too_much.push(*id);
             }
         }
+        // At once: what was published behind the change may be the next message here.
+        hear_too_much.into_iter().for_each(|id| self.close(id, CloseWhen::Now));
     }
 
     /// CLIENT KILL has marked this client.

@@ -17,7 +17,6 @@ use crate::state::pubsub::Publication;
 use net::ConnId;
 use std::hint::cold_path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Acquire;
 
 /// How many subscriptions of clients that have gone are ended between two batches.
 const ENDED_AT_ONCE: usize = 1 << 10;
@@ -26,9 +25,7 @@ impl Worker<'_> {
     /// Sends bytes that this client did not ask for now.
     pub(super) fn push(&mut self, id: ConnId, bytes: &[u8]) {
         let Some(connection) = self.table.at(id) else { return };
-        // One that was killed is told nothing more, though its worker has not come to closing it: what was
-        // sent behind the change of users by which it lost a channel may already be here.
-        if connection.flow == Flow::Closing || connection.session.record.is_killed.load(Acquire) {
+        if connection.flow == Flow::Closing {
             return;
         }
         if let Some(unfinished) = connection.unfinished.as_deref_mut() {

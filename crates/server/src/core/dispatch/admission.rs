@@ -26,6 +26,13 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) const NOT_SIMPLY_QUEUED: Flags =
     Flags::NEVER_QUEUED.or(Flags::NO_MULTI).or(Flags::LOOKS_INSIDE).or(Flags::LOADS_CODE);
 
+/// Whether a session outlasts a change of users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stays {
+    Yes,
+    No,
+}
+
 /// What a request is answered that is kept for EXEC.
 const QUEUED: &[u8] = b"+QUEUED\r\n";
 
@@ -53,13 +60,15 @@ impl<'s> Executor<'s> {
         }
     }
 
-    /// The users have changed since this session's last turn. Closes it if its user has gone, or may not hear
+    /// The users have changed since this session's last turn. Kills it if its user has gone, or may not hear
     /// what it listens to.
     #[cold]
-    pub(crate) fn obey_users(&self, session: &mut Session) {
-        if !session.obey(&self.users) {
-            self.server.kill(&session.record);
+    pub(crate) fn obey_users(&self, session: &mut Session) -> Stays {
+        if session.obey(&self.users) {
+            return Stays::Yes;
         }
+        self.server.kill(&session.record);
+        Stays::No
     }
 
     /// Whether a request of a session that is in some mode runs now.

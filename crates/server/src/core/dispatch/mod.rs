@@ -32,6 +32,7 @@ mod script;
 mod serve;
 mod writing;
 
+pub(crate) use admission::Stays;
 pub(crate) use alone::run_alone;
 
 use super::cross_protocol;
