@@ -8,8 +8,8 @@
 //! Whether somebody watches is asked once for all of a connection's requests, not for each. While somebody
 //! does, every call takes the way through dispatch that slow calls take anyway (`Executor::look`); otherwise
 //! nothing is paid. Lines of one worker are in the order in which its commands ran; those of several workers
-//! come batch by batch. The thread of scripts has a feed of its own, so a worker sends its lines before it lends
-//! a session to that thread. A client that watches is shown its own calls between its replies.
+//! come batch by batch. The thread of scripts has a feed of its own, so a worker sends its lines before it
+//! lends a session to that thread. A client that watches is shown its own calls between its replies.
 use super::mailbox::Message;
 use super::modes::Modes;
 use super::redact;

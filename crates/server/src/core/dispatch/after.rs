@@ -34,8 +34,8 @@ impl<'s> Executor<'s> {
         Some(row)
     }
 
-    /// A client that watches with MONITOR is shown its own call between this reply and the next one: which may
-    /// be that to RESET, behind which it watches no more.
+    /// A client that watches with MONITOR is shown its own call between this reply and the next one: which
+    /// may be that to RESET, behind which it watches no more.
     pub(super) fn show_itself(&mut self, session: &mut Session) {
         let is_part = session.modes.has(Modes::EXECUTING);
         if !is_part && !self.feed.is_empty() && session.record.details().is_monitor {
