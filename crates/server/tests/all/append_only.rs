@@ -878,34 +878,3 @@ fn the_journal_ends_and_begins_between_any_two_requests_that_follow_scripts() {
         }
     });
 }
-
-#[test]
-fn a_rewrite_that_cannot_begin_is_refused_and_the_log_knows_why() {
-    let folder = Folder::new("impossible");
-    let server = start(folder.config(AppendSync::Always));
-    let mut client = Client::connect(&server);
-    std::fs::rename(folder.0.join("appendonlydir"), folder.0.join("old")).unwrap();
-    std::fs::write(folder.0.join("appendonlydir"), "").unwrap();
-    let error = "-ERR Can't execute an AOF background rewriting. Please check the server logs for more \
-                 information.\r\n";
-    client.check("BGREWRITEAOF", error);
-    assert_eq!(client.info("aof_last_bgrewrite_status"), "err");
-    client.check("RPUSH l 1", ":1\r\n");
-}
-
-#[test]
-fn an_attempt_to_begin_that_fails_is_followed_by_another() {
-    let folder = Folder::new("followed");
-    let mut off = folder.config(AppendSync::EverySecond);
-    off.append.is_wanted = false;
-    let server = folder.start_with(off).unwrap();
-    let mut client = Client::connect(&server);
-    client.check("DEBUG DISK FULL", "+OK\r\n");
-    client.check("CONFIG SET appendonly yes", "+OK\r\n");
-    client.wait_for_info("aof_rewrite_scheduled", "1");
-    client.check("DEBUG DISK OK", "+OK\r\n");
-    client.wait_for_info("aof_rewrites", "1");
-    assert_eq!(client.info("aof_rewrite_scheduled"), "0");
-    client.check("CONFIG RESETSTAT", "+OK\r\n");
-    assert_eq!(client.info("aof_rewrites"), "0");
-}
