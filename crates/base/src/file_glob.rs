@@ -10,33 +10,12 @@
 //! | `[abc` | itself: nothing closes the class |
 //! | `\x` | `x` itself, in a class too |
 //!
-//! Classes are of bytes, ranges go by the values of bytes: no locale is looked at. A mismatch goes back to
-//! the last star only, which is enough (as in [`crate::glob`]).
+//! Classes are of bytes, ranges go by the values of bytes: no locale is looked at.
+use crate::glob::matches_with_stars;
 
 /// Whether `pattern` matches the whole of `name`. Neither has a slash.
-pub fn matches(mut pattern: &[u8], mut name: &[u8]) -> bool {
-    // Where to go on after a mismatch: pattern and name behind the last star, which then takes one byte more.
-    let mut retry: Option<(&[u8], &[u8])> = None;
-    loop {
-        if let [b'*', rest @ ..] = pattern {
-            pattern = rest;
-            retry = Some((rest, name));
-            continue;
-        }
-        let step = match name.split_first() {
-            Some((byte, rest)) => match_one(pattern, *byte).map(|pattern| (pattern, rest)),
-            None => return pattern.is_empty(),
-        };
-        match (step, retry) {
-            (Some(next), _) => (pattern, name) = next,
-            (None, Some((behind, from))) => {
-                let from = &from[1..];
-                retry = Some((behind, from));
-                (pattern, name) = (behind, from);
-            }
-            (None, None) => return false,
-        }
-    }
+pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    matches_with_stars(pattern, name, match_one)
 }
 
 /// Matches `byte` against the pattern's first element, which is no star. Returns what follows that element;

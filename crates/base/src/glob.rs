@@ -50,10 +50,22 @@ pub fn matches_ignore_case(pattern: &[u8], text: &[u8]) -> bool {
     matches_case(pattern, text, Case::Folded)
 }
 
-fn matches_case(mut pattern: &[u8], mut text: &[u8], case: Case) -> bool {
-    if text.is_empty() {
-        return pattern.is_empty();
+fn matches_case(pattern: &[u8], text: &[u8], case: Case) -> bool {
+    match text.is_empty() {
+        true => pattern.is_empty(),
+        false => matches_with_stars(pattern, text, |pattern, byte| match_one(pattern, byte, case)),
     }
+}
+
+/// Whether `pattern`, in which a star stands for any bytes, matches the whole of `text`. `match_one` matches
+/// a byte against the pattern's first element, which is no star, and returns what follows that element; None
+/// if the byte does not match.
+#[inline]
+pub(crate) fn matches_with_stars(
+    mut pattern: &[u8],
+    mut text: &[u8],
+    match_one: impl Fn(&[u8], u8) -> Option<&[u8]>,
+) -> bool {
     // Where to go on after a mismatch: pattern and text behind the last star, which then takes one byte more.
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {
@@ -66,7 +78,7 @@ fn matches_case(mut pattern: &[u8], mut text: &[u8], case: Case) -> bool {
             continue;
         }
         let step = match text.split_first() {
-            Some((byte, rest)) => match_one(pattern, *byte, case).map(|pattern| (pattern, rest)),
+            Some((byte, rest)) => match_one(pattern, *byte).map(|pattern| (pattern, rest)),
             None if pattern.is_empty() => return true,
             // The text has ended before the pattern: a star that took more bytes would leave even fewer.
             None => return false,
