@@ -87,8 +87,11 @@ fn what_only_a_snapshot_holds_is_known_until_it_is_let_go() {
     ];
     for (name, change) in changes {
         let frozen = data.freeze();
+        let (before, by_thread) = (needed(), counted::thread_needed_bytes());
         change(&mut data);
         let then = needed();
+        let by_thread = counted::thread_needed_bytes() - by_thread;
+        assert!((then - before - by_thread).abs() < 4096, "{name}: {by_thread} by this thread");
         let most = counted::used_bytes() as i64;
         let mut worst = 0;
         for shard in frozen.into_dbs().flat_map(|db| db.into_shards()) {

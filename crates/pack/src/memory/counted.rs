@@ -72,8 +72,14 @@ pub fn drop_of<T>(bytes: u64, value: T) {
     let (bytes, freed) = (bytes as i64, before - thread_bytes());
     // Less than that is the grain of the estimate.
     if freed < bytes / 2 {
-        HELD.fetch_add(bytes - freed.max(0), Relaxed);
+        add_held(bytes - freed.max(0));
     }
+}
+
+/// So many bytes more are only held, by what this thread has done.
+fn add_held(bytes: i64) {
+    HELD.fetch_add(bytes, Relaxed);
+    add_to(&ADDED, bytes);
 }
 
 /// Threads with a counter of their own.
@@ -82,7 +88,11 @@ const OWN: usize = 127;
 #[repr(align(128))]
 struct Slot(AtomicI64);
 
-static SLOTS: [Slot; OWN + 1] = [const { Slot(AtomicI64::new(0)) }; OWN + 1];
+type Slots = [Slot; OWN + 1];
+
+static SLOTS: Slots = [const { Slot(AtomicI64::new(0)) }; OWN + 1];
+/// What each thread has added to [`HELD`] since the process began.
+static ADDED: Slots = [const { Slot(AtomicI64::new(0)) }; OWN + 1];
 /// How many threads have been dealt a counter.
 static DEALT: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -107,6 +117,12 @@ pub fn thread_bytes() -> i64 {
     SLOTS[own_slot()].0.load(Relaxed)
 }
 
+/// The same less what only holders of all data have by this thread's doing: its change over some work is what
+/// that work added to what is needed, whatever holders let go meanwhile.
+pub fn thread_needed_bytes() -> i64 {
+    thread_bytes() - ADDED[own_slot()].0.load(Relaxed)
+}
+
 /// How many bytes were allocated, since the process began, for copies of what a snapshot or another clone
 /// still holds: the price of snapshots is by how much it grows while they last.
 pub fn copied_bytes() -> u64 {
@@ -121,7 +137,7 @@ pub(crate) fn count_copied<R>(copy: impl FnOnce() -> R) -> R {
     let bytes = (thread_bytes() - before).max(0);
     COPIED.fetch_add(bytes as u64, Relaxed);
     if has_holders() {
-        HELD.fetch_add(bytes, Relaxed);
+        add_held(bytes);
     }
     copied
 }
@@ -161,9 +177,16 @@ fn own_slot() -> usize {
     index
 }
 
+#[inline]
 fn add(bytes: i64) {
+    add_to(&SLOTS, bytes);
+}
+
+/// Adds to this thread's counter of these.
+#[inline]
+fn add_to(slots: &Slots, bytes: i64) {
     let index = own_slot();
-    let counter = &SLOTS[index].0;
+    let counter = &slots[index].0;
     if index < OWN {
         counter.store(counter.load(Relaxed).wrapping_add(bytes), Relaxed);
     } else {

@@ -345,10 +345,9 @@ impl<'s> MemoryLimit<'s> {
     /// Evicts keys until this thread has freed so many bytes.
     fn free(&mut self, wanted_bytes: i64, now: Millis, watch: &Stopwatch) -> Room {
         // A leaf that a snapshot holds is copied first, which takes nothing that counts.
-        let taken = || counted::thread_bytes() - counted::held_bytes() as i64;
-        let start = taken();
+        let start = counted::thread_needed_bytes();
         let mut keys = 0;
-        while start - taken() + weight(&self.garbage) < wanted_bytes {
+        while start - counted::thread_needed_bytes() + weight(&self.garbage) < wanted_bytes {
             let keyspace = &self.server.keyspace;
             if keyspace.evict(&mut self.evictor, now, &self.eviction, &mut self.garbage) == Outcome::Nothing {
                 return Room::None;
