@@ -35,8 +35,9 @@ pub(crate) fn with_rig(kind: EngineKind, test: fn(Rig)) {
     }
 }
 
-/// Long enough for anything that will happen at all, on a busy machine too.
-pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+/// Long enough for anything that will happen at all, on a busy machine too, and where TCP sends something
+/// again: the kernel waits twice as long after every try that fails.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// An engine that listens on loopback, and what it has told.
 pub(crate) struct Rig {
@@ -181,6 +182,15 @@ impl Rig {
     pub(crate) fn close(&mut self, id: ConnId, when: CloseWhen) {
         self.engine.close(id, when);
     }
+}
+
+/// What the kernel knows of the connections of a port: state, queues, timers and how often it has sent again.
+/// For messages of tests that wait in vain.
+pub(crate) fn kernel_table(port: u16) -> String {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let port = format!(":{port:04X} ");
+    let rows = table.lines().enumerate().filter(|(i, row)| *i == 0 || row.contains(&port));
+    rows.map(|(_, row)| format!("\n{row}")).collect()
 }
 
 /// Bytes that no two positions near each other share, so that a lost or doubled piece shows.

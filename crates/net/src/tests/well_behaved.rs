@@ -1,5 +1,5 @@
 //! Peers that behave: echoes of any split, large transfers, many connections, half-closed sockets, pauses.
-use super::{LIMIT, Rig, on_every_engine, pattern};
+use super::{LIMIT, Rig, kernel_table, on_every_engine, pattern};
 use crate::{CloseWhen, ConnId, Event, Listener, Received, Wait};
 use base::random::Random;
 use std::io::{Read, Write};
@@ -222,10 +222,14 @@ fn check_last_reply(rig: &mut Rig, mut client: impl Read + Send + 'static, id: C
     rig.close(id, CloseWhen::Flushed);
     let reader = thread::Builder::new().spawn(move || {
         let mut all = Vec::new();
-        client.read_to_end(&mut all).map(|_| all)
+        let result = client.read_to_end(&mut all);
+        (result, all)
     });
     rig.until_gone(id);
-    assert!(reader.unwrap().join().unwrap().unwrap() == reply);
+    let (result, all) = reader.unwrap().join().unwrap();
+    let table = || kernel_table(rig.address.port());
+    assert!(result.is_ok(), "{result:?} after {} of {len} bytes;{}", all.len(), table());
+    assert!(all == reply);
 }
 
 fn an_end_right_behind_the_bytes_is_told(mut rig: Rig) {
