@@ -305,6 +305,25 @@ fn a_command_can_end_the_script() {
 
 /// A script that is stopped at its first question, at its second, and so on until it ends by itself: each
 /// time it ends at once, and the interpreter is as good as before.
+/// Names that differ in one byte of a thousand have places of their own in a table, so they have hashes of
+/// their own: names with the same hash lie in the order in which they came, or the other way round.
+#[test]
+fn every_byte_of_a_long_string_counts() {
+    for at in [0, 1, 3, 500, 992, 998, 999] {
+        answers(
+            &format!(
+                "local t, last, turns, way = {{}}, nil, 0, nil \
+                 for i = 1, 64 do t[('x'):rep({at}) .. string.char(i) .. ('x'):rep(999 - {at})] = i end \
+                 for _, i in pairs(t) do \
+                   if last then if way ~= nil and way ~= (i > last) then turns = turns + 1 end way = i > last end \
+                   last = i \
+                 end return turns > 10"
+            ),
+            ":1\r\n",
+        );
+    }
+}
+
 #[test]
 fn a_script_may_be_stopped_at_every_instruction() {
     let machine = Machine::new(Kind::Scripts, Settings { bytes_max: 8 << 20, instructions_between: 1 });

@@ -153,14 +153,17 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// An array has whole numbers from 1 on as its keys, not too few of them; all else is an object.
+    /// An array has whole numbers from 1 on as its keys, not too few of them; all else is an object. A key
+    /// beyond 32 bits counts as the least of all numbers, so that a table of such keys is an object.
     fn shape(&self, table: &Table, depth: usize) -> Result<Shape> {
         let mut pairs = (depth < PAIRS_DEPTH_MAX).then(Vec::new);
         let (mut max, mut count, mut is_array) = (0_i64, 0_i64, true);
         table.for_each(|key: Value, value: Value| {
             count += 1;
             match key {
+                Value::Integer(n) if n > i64::from(i32::MAX) => max = i64::from(i32::MIN),
                 Value::Integer(n) if n >= 1 => max = max.max(n),
+                Value::Number(n) if n >= 1.0 && n.floor() == n => max = i64::from(i32::MIN),
                 _ => is_array = false,
             }
             if count as usize > PAIRS_MAX {
@@ -171,7 +174,7 @@ impl Encoder<'_> {
             Ok(())
         })?;
         self.codec.state.steps((count / 16) as u32)?;
-        if !is_array || max == 0 {
+        if !is_array || max <= 0 {
             return Ok(Shape::Object(pairs));
         }
         let Settings { sparse_ratio, sparse_safe, sparse_is_object, .. } = self.settings;
