@@ -84,20 +84,51 @@ struct Search {
 
 /// So many elements are compared in a step: they are not looked at one by one.
 const STEP_ELEMENTS: u64 = 8;
+/// Before a search of a long list is sent away so many elements are compared: it may end among them, and to
+/// send it away takes longer than that.
+const PROBED_ELEMENTS: u64 = work::LONG_STEPS * STEP_ELEMENTS / 64;
+/// A search for more matches than this is not expected to end among them.
+const PROBED_MATCHES: u64 = 16;
 
-/// The steps that it takes to compare all elements, which are as many as it takes where none is equal.
 fn compared(call: &mut Call<'_, '_>) -> Option<u64> {
-    let compared_max = search(call).map_or(0, |search| search.compared_max);
-    Some(work::all(call)?.min(compared_max) / STEP_ELEMENTS)
+    let Ok(Search { skipped, towards, count, compared_max }) = search(call) else { return Some(0) };
+    let wanted = skipped.saturating_add(count.unwrap_or(1));
+    steps(call, 2, (towards, compared_max), wanted)
 }
 
 fn searched(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(work::all(call)? / STEP_ELEMENTS)
+    steps(call, 3, (End::Tail, u64::MAX), 1)
 }
 
-/// The same where some of them are equal, and are removed.
+/// Some of them are equal, and are removed.
 fn removed(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(2 * work::all(call)? / STEP_ELEMENTS)
+    let count = signed_count(call.args.at(2)).unwrap_or(0);
+    let towards = if count < 0 { End::Head } else { End::Tail };
+    let wanted = if count == 0 { u64::MAX } else { count.unsigned_abs() };
+    Some(2 * steps(call, 3, (towards, u64::MAX), wanted)?)
+}
+
+/// The steps of a search for the argument of this number, up to so many matches: those that it takes to
+/// compare all elements, unless there are enough matches among the first.
+fn steps(
+    call: &mut Call<'_, '_>,
+    needle: usize,
+    (towards, compared_max): (End, u64),
+    wanted: u64,
+) -> Option<u64> {
+    let steps = work::all(call)?.min(compared_max) / STEP_ELEMENTS;
+    if 2 * steps < work::LONG_STEPS || wanted > PROBED_MATCHES {
+        return Some(steps);
+    }
+    let Some(list) = call.view.peek_list(call.key(0)) else { return Some(0) };
+    let first = if towards == End::Tail { 0 } else { list.len() - 1 };
+    let mut left = wanted;
+    let needle = Item::classify(call.args.at(needle));
+    list.visit_equal((first, PROBED_ELEMENTS), towards, needle, &mut |_| {
+        left -= 1;
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    Some(if left == 0 { PROBED_ELEMENTS / STEP_ELEMENTS } else { steps })
 }
 
 /// LPOS. With COUNT the answer is an array whose length is known last, so its header is inserted afterwards.

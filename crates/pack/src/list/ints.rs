@@ -516,7 +516,7 @@ pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
 }
 
 /// How many elements a leaf of so many bytes may have at most, however narrow they are.
-fn count_max(len_max: usize) -> usize {
+pub(crate) fn count_max(len_max: usize) -> usize {
     (len_max / 2).min(u32::MAX as usize)
 }
 

@@ -47,6 +47,11 @@ pub(crate) fn count(bytes: &[u8]) -> usize {
     u32_at(bytes, 4) as usize
 }
 
+/// How many elements a leaf of this kind may have in so many bytes, however narrow they are.
+pub(crate) fn count_max(bytes: &[u8], len_max: usize) -> usize {
+    if bytes[0] & KIND_MASK == KIND_INTS { ints::count_max(len_max) } else { usize::MAX }
+}
+
 /// Bit 7 of the first byte: compression was tried and did not pay. The next edit that writes the byte forgets
 /// it.
 const INCOMPRESSIBLE: u8 = 1 << 7;

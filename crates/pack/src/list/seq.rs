@@ -156,22 +156,30 @@ impl Seq {
     }
 
     /// Removes `count` elements from `index` on (within `len`). Leaves that go as a whole are not looked
-    /// into; what is left on either side is joined where both are small.
+    /// into; what is left on either side is joined where both are small. A leaf that loses some at an end of
+    /// the list stays as it is, as when they are popped: it will soon be empty, or grow again.
     pub fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
         assert!(index + count <= self.len(), "remove of {count} at {index} of {}", self.len());
         if count == self.len() {
             *self = Seq::new();
             return;
         }
+        let is_at_end = index == 0 || index + count == self.len();
+        let mut is_leaf_gone = false;
         let mut left = count;
         while left > 0 {
             let (location, at) = self.chain.find(index).expect("within the length");
-            let here = (leaf::count(self.chain.block(&location)) - at).min(left as usize);
+            let in_leaf = leaf::count(self.chain.block(&location));
+            let here = (in_leaf - at).min(left as usize);
+            is_leaf_gone |= here == in_leaf;
             self.remove_in_leaf(location, at..at + here, limits);
             left -= here as u64;
         }
         debug_assert!(index <= self.len());
-        self.join_around(index, limits);
+        if count > 0 && (is_leaf_gone || !is_at_end) {
+            self.join_around(index, limits);
+        }
+        self.shrink_single();
     }
 
     fn remove_in_leaf(&mut self, location: Location, range: Range<usize>, limits: &Limits) {
@@ -325,6 +333,10 @@ impl Seq {
                 self.join(location, next, limits);
             }
         }
+    }
+
+    /// Gives back the room of a list that is one leaf, where it has much.
+    fn shrink_single(&mut self) {
         if self.chain.is_single()
             && let Some(leaf) = self.chain.end_mut(End::Head)
         {
@@ -335,7 +347,8 @@ impl Seq {
     fn join(&mut self, left: Location, right: Location, limits: &Limits) {
         let (a, b) = (self.chain.block(&left), self.chain.block(&right));
         let count = leaf::count(a) + leaf::count(b);
-        if open_len(a) + open_len(b) > limits.len_max() * 3 / 4 || count > limits.count_max() {
+        let count_max = limits.count_max().min(leaf::count_max(a, limits.len_max()));
+        if open_len(a) + open_len(b) > limits.len_max() * 3 / 4 || count > count_max {
             return;
         }
         let was_closed = compressed::is_compressed(a);

@@ -237,6 +237,28 @@ fn removing_most_of_a_list_joins_what_is_left() {
     assert!(leaves > 20 && seq.nodes().leaves == 1 && seq.allocated_bytes() < 1024);
 }
 
+/// A capped list: each removal at an end would copy both leaves, to join them or to find that it cannot.
+#[test]
+fn a_leaf_that_shrinks_at_an_end_is_not_joined() {
+    let value = |n| format!("value {n}").into_bytes();
+    let (mut seq, mut first) = (filled(&DEFAULT, 1, value), 1);
+    while seq.nodes().leaves == 1 {
+        seq.push(End::Tail, &value(first), &DEFAULT);
+        first += 1;
+    }
+    for _ in 0..100 {
+        seq.push(End::Tail, &value(first), &DEFAULT);
+    }
+    let mut joined = seq.clone();
+    while seq.nodes().leaves > 1 {
+        seq.remove(0, 1, &DEFAULT);
+        seq.remove(0, 0, &DEFAULT);
+    }
+    assert_eq!(seq.len(), 101, "the second leaf has what it had");
+    joined.remove(50, joined.len() - 250, &DEFAULT);
+    assert_eq!((joined.nodes().leaves, joined.len()), (1, 250), "not where it is cut in the middle");
+}
+
 #[test]
 fn a_clone_shares_every_leaf_until_one_is_written() {
     let mut seq = filled(&DEFAULT, 10_000, |n| format!("value {n}").into_bytes());

@@ -287,6 +287,12 @@ impl View<'_> {
         found.map(|found| List::of(Meta(found.meta), found.inline, found.outside)).transpose()
     }
 
+    /// The list under `key`, looked at without a trace, for an estimate of what a command will take.
+    pub fn peek_list(&self, key: &Key<'_>) -> Option<List<'_>> {
+        let found = self.peek(key)?;
+        List::of(Meta(found.meta), found.inline, found.outside).ok()
+    }
+
     /// The list under `key`, to edit; None where there is no such key.
     #[inline]
     pub fn list_mut<'v>(&'v mut self, key: &Key<'v>) -> Result<Option<ListMut<'v>>, WrongType> {

@@ -456,3 +456,37 @@ fn a_server_ends_while_something_is_written_elsewhere() {
     drop(server);
     assert!(writer.receive().is_err());
 }
+
+/// A queue of which somebody takes what is at an end.
+#[test]
+fn a_search_that_ends_near_an_end_of_a_long_list_stays_on_its_worker() {
+    let server = server();
+    let mut client = server.client().unwrap();
+    fill(&mut client, "RPUSH long", (0..5 * MANY).map(|n| format!("element:{n}")));
+    let last = 5 * MANY - 1;
+    for near in [
+        "LPOS long element:3".to_string(),
+        "LPOS long element:3 RANK 1 COUNT 1".to_string(),
+        format!("LPOS long element:{last} RANK -1"),
+        "LREM long 1 element:0".to_string(),
+        format!("LREM long -1 element:{last}"),
+        "LINSERT long BEFORE element:5 new".to_string(),
+    ] {
+        call(&mut client, "CONFIG RESETSTAT");
+        assert_ne!(text(&call(&mut client, &near)), "-1", "{near}");
+        assert_eq!(figure(&mut client, "lent_requests"), "0", "{near}");
+    }
+    for far in [
+        "LPOS long element:3 RANK -1".to_string(),
+        "LPOS long element:4 COUNT 0".to_string(),
+        "LPOS long element:4 RANK 2".to_string(),
+        format!("LREM long 1 element:{}", last - 1),
+        "LREM long 0 element:1".to_string(),
+        "LREM long -1 element:6".to_string(),
+        format!("LINSERT long BEFORE element:{} new", last - 9),
+    ] {
+        call(&mut client, "CONFIG RESETSTAT");
+        call(&mut client, &far);
+        assert_eq!(figure(&mut client, "lent_requests"), "1", "{far}");
+    }
+}
