@@ -78,7 +78,7 @@ pub use keyspace::keys::Keys;
 pub use keyspace::made::{Before, Made};
 pub use keyspace::relocate::{Mover, MoverStats, StepLimits};
 pub use keyspace::repeated::first_places;
-pub use keyspace::shards::{Keyspace, KeyspaceOptions};
+pub use keyspace::shards::{BEFORE_ALL, Keyspace, KeyspaceOptions};
 pub use keyspace::stats::ShardStats;
 pub use keyspace::taken::{Kept, Taken, TooLong};
 pub use keyspace::view::{Key, View};

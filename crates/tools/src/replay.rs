@@ -1,20 +1,17 @@
 //! Commands of an append-only file, run on a keyspace that no server serves.
 //!
-//! Time stands before all deadlines meanwhile: a key is there until the file says that it went. A transaction
-//! is run when its end has come.
-use base::Millis;
+//! Time stands before all deadlines meanwhile: a key is there until the file says that it went. The clock shows
+//! the present, from which lifetimes are counted. A transaction is run when its end has come.
 use base::random::Random;
 use command::{Call, Command, DataRun, FAMILIES, WholeCall, key_positions};
 use disk::aof::commands::{CommandError, CommandReader, Entry};
 use resp::{Args, Protocol, Reply, Span};
+use server::Clock;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
-use store::{Keyspace, Settings};
-
-/// Before all deadlines.
-pub(crate) const BEFORE_ALL: Millis = Millis(1);
+use store::{BEFORE_ALL, Keyspace, Settings};
 
 /// Runs commands on a keyspace.
 pub(crate) struct Replay<'k> {
@@ -32,6 +29,7 @@ type Queue = Option<Vec<Vec<Vec<u8>>>>;
 
 impl<'k> Replay<'k> {
     pub(crate) fn new(keyspace: &'k Keyspace) -> Replay<'k> {
+        keyspace.set_replay_clock(Clock::real().now());
         let rows = FAMILIES.iter().copied().flatten();
         let commands = rows.map(|row| (row.name.to_ascii_lowercase(), *row)).collect();
         Replay { keyspace, settings: Settings::default(), commands, random: Random::new(0), db: 0, count: 0 }

@@ -259,9 +259,9 @@ fn hpexpireat(call: &mut Call<'_, '_>) -> Done {
 
 /// The key's type is looked at first; a deadline that has passed deletes the field.
 fn set_deadlines(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) -> Done {
-    let (key, now) = (call.key(0), call.view.now());
+    let (key, now, clock) = (call.key(0), call.view.now(), call.view.clock());
     let mut hash = call.view.hash_mut(key)?;
-    let time = time_of(int(call.args.at(2))?, unit, from, now, name)?;
+    let time = time_of(int(call.args.at(2))?, unit, from, clock, name)?;
     let condition = Condition::of(call.args.at(3));
     let fields =
         Named::parse(call.args, 3 + usize::from(condition != Condition::None), Error::numfields_zero)?;
@@ -346,12 +346,12 @@ pub(super) fn time_of(n: i64, unit: Unit, from: From, now: Millis, name: &str) -
 }
 
 fn httl(call: &mut Call<'_, '_>) -> Done {
-    let now = call.view.now();
+    let now = call.view.clock();
     each_deadline(call, |at| (at.0 - now.0 + 999) / 1000)
 }
 
 fn hpttl(call: &mut Call<'_, '_>) -> Done {
-    let now = call.view.now();
+    let now = call.view.clock();
     each_deadline(call, |at| at.0 - now.0)
 }
 

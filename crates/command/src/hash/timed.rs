@@ -124,9 +124,9 @@ enum Change {
 /// Time options and PERSIST stand first or not at all. A deadline that has passed removes the field that was
 /// answered.
 fn hgetex(call: &mut Call<'_, '_>) -> Done {
-    let (key, now) = (call.key(0), call.view.now());
+    let (key, now, clock) = (call.key(0), call.view.now(), call.view.clock());
     let mut hash = call.view.hash_mut(key)?;
-    let (change, at) = change(call.args, now)?;
+    let (change, at) = change(call.args, clock)?;
     let fields = Named::parse(call.args, at, Error::numfields_not_positive)?;
     call.reply.array(fields.count());
     if let (Some(hash), Change::To(_)) = (&mut hash, change) {
@@ -191,11 +191,11 @@ fn apply(hash: &mut HashMut<'_>, field: &[u8], old: Deadline, change: Change, no
 }
 
 /// The option that a HGETEX begins with, and where its fields do.
-fn change(args: Args<'_>, now: Millis) -> Result<(Change, usize), Error> {
+fn change(args: Args<'_>, clock: Millis) -> Result<(Change, usize), Error> {
     match Lifetime::parse(args.at(2), args.get(3)) {
         Some((Lifetime::Persist, _)) => Ok((Change::To(Deadline::Never), 3)),
         Some((Lifetime::Until { unit, from, text }, _)) => {
-            let at = time_of(int(text)?, unit, from, now, "hgetex")?;
+            let at = time_of(int(text)?, unit, from, clock, "hgetex")?;
             Ok((Change::To(Deadline::At(at)), 4))
         }
         _ => Ok((Change::None, 2)),
@@ -218,14 +218,14 @@ struct Writing {
 }
 
 impl Writing {
-    fn parse(args: Args<'_>, now: Millis) -> Result<Writing, Error> {
+    fn parse(args: Args<'_>, clock: Millis) -> Result<Writing, Error> {
         let mut writing = Writing { presence: None, lifetime: None, first: 0 };
         let mut at = 2;
         while let Some(word) = args.get(at) {
             if is_word(word, "FIELDS") {
                 return writing.begin(args, at);
             }
-            at += writing.take(word, args.get(at + 1), now)?;
+            at += writing.take(word, args.get(at + 1), clock)?;
         }
         Err(Error::wrong_arity("hsetex"))
     }
@@ -251,7 +251,7 @@ impl Writing {
     }
 
     /// Takes an option; how many arguments it has.
-    fn take(&mut self, word: &[u8], next: Option<&[u8]>, now: Millis) -> Result<usize, Error> {
+    fn take(&mut self, word: &[u8], next: Option<&[u8]>, clock: Millis) -> Result<usize, Error> {
         let presence = [("FNX", Presence::None), ("FXX", Presence::All)];
         if let Some((_, presence)) = presence.iter().find(|(name, _)| is_word(word, name)) {
             if self.presence.replace(*presence).is_some() {
@@ -265,7 +265,7 @@ impl Writing {
                 if self.lifetime.is_some() {
                     return Err(Error::field_lifetimes());
                 }
-                (store::Lifetime::Until(time_of(int(text)?, unit, from, now, "hsetex")?), 2)
+                (store::Lifetime::Until(time_of(int(text)?, unit, from, clock, "hsetex")?), 2)
             }
             _ => return Err(Error::unknown_argument(word)),
         };
@@ -280,7 +280,7 @@ impl Writing {
 /// written.
 fn hsetex(call: &mut Call<'_, '_>) -> Done {
     let (key, now) = (call.key(0), call.view.now());
-    let writing = Writing::parse(call.args, now)?;
+    let writing = Writing::parse(call.args, call.view.clock())?;
     let count = (call.args.len() - writing.first) as u64 / 2;
     let mut hash = call.view.hash_or_new(key)?;
     let fields = || call.args.iter_from(writing.first).step_by(2);

@@ -162,7 +162,7 @@ fn restore(call: &mut Call<'_, '_>) -> Done {
     let deadline = match (ttl, options.is_absolute) {
         (0, _) => None,
         (at, true) => Some(Millis(at)),
-        (after, false) => Some(Millis(call.view.now().0.saturating_add(after))),
+        (after, false) => Some(Millis(call.view.clock().0.saturating_add(after))),
     };
     if let Some(at) = deadline.filter(|at| !options.is_absolute && *at > call.view.now()) {
         tell(call, at);

@@ -171,7 +171,7 @@ impl Conditions {
 /// A deadline that has passed deletes the key; that counts as set.
 fn set_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) -> Done {
     let conditions = conditions(call)?;
-    let time = in_millis(int(call.args.at(2))?, unit).and_then(|ms| since(ms, from, call.view.now()));
+    let time = in_millis(int(call.args.at(2))?, unit).and_then(|ms| since(ms, from, call.view.clock()));
     let time = time.ok_or_else(|| Error::invalid_expire(name))?;
     let key = call.key(0);
     let holds = call.view.deadline(key).is_some_and(|current| conditions.hold(current, time));

@@ -99,7 +99,7 @@ fn reply_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From) -> Done {
         Some(Deadline::Never) => -1,
         Some(Deadline::At(time)) => {
             let ms = match from {
-                From::Now => time.0.saturating_sub(call.view.now().0).max(0),
+                From::Now => time.0.saturating_sub(call.view.clock().0).max(0),
                 From::Epoch => time.0,
             };
             match unit {

@@ -163,7 +163,7 @@ fn request(args: &Args<'_>) -> Result<Request, Error> {
 fn xadd(call: &mut Call<'_, '_>) -> Done {
     let request = request(&call.args)?;
     let fields = Fields { args: call.args, first: request.fields_at };
-    let (key, now, settings) = (call.key(0), call.view.now(), call.view.settings());
+    let (key, now, settings) = (call.key(0), call.view.clock(), call.view.settings());
     let mut stream = if request.creates {
         call.view.stream_or_new(key)?
     } else {

@@ -139,7 +139,7 @@ impl Claim {
 }
 
 fn xclaim(call: &mut Call<'_, '_>) -> Done {
-    let (key, name, now) = (call.key(0), call.args.at(2), call.view.now());
+    let (key, name, now) = (call.key(0), call.args.at(2), call.view.clock());
     note_lookup(call, key);
     let has_group = call.view.stream(key)?.is_some_and(|stream| stream.group(name).is_some());
     if !has_group {
@@ -337,7 +337,7 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     note_lookup(call, key);
     let auto = auto(call)?;
-    let (name, now) = (call.args.at(2), call.view.now());
+    let (name, now) = (call.args.at(2), call.view.clock());
     let Some(mut stream) = call.view.stream_mut(key)? else {
         return Err(Error::no_group(key.bytes(), name, ""));
     };

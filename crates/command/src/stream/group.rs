@@ -252,7 +252,7 @@ fn destroy(call: &mut Call<'_, '_>) -> Done {
 }
 
 fn createconsumer(call: &mut Call<'_, '_>) -> Done {
-    let (now, name, consumer) = (call.view.now(), call.args.at(3), call.args.at(4));
+    let (now, name, consumer) = (call.view.clock(), call.args.at(3), call.args.at(4));
     let mut stream = existing(call)?;
     let created = stream.group_mut(name).and_then(|group| group.create_consumer(consumer, now)).is_some();
     drop(stream);

@@ -117,7 +117,7 @@ fn help(call: &mut WholeCall<'_>) -> Done {
 }
 
 fn consumers(call: &mut Call<'_, '_>) -> Done {
-    let (key, name, now) = (call.key(0), call.args.at(3), call.view.now());
+    let (key, name, now) = (call.key(0), call.args.at(3), call.view.clock());
     let stream = call.view.stream(key)?.ok_or_else(Error::no_such_key)?;
     let group = stream.group(name).ok_or_else(|| Error::no_group_of_key(key.bytes(), name))?;
     call.reply.array(group.consumers().len());

@@ -179,7 +179,7 @@ fn told(call: &mut Call<'_, '_>) -> Option<u64> {
 
 fn xpending(call: &mut Call<'_, '_>) -> Done {
     let query = query(call)?;
-    let (key, name, now) = (call.key(0), call.args.at(2), call.view.now());
+    let (key, name, now) = (call.key(0), call.args.at(2), call.view.clock());
     let group = call.view.stream(key)?.and_then(|stream| stream.group(name));
     let group = group.ok_or_else(|| Error::no_group(key.bytes(), name, ""))?;
     match query {

@@ -105,7 +105,7 @@ fn read_at_once(call: &mut Call<'_, '_>) -> Option<u64> {
     if call.elements().take(others).sum::<u64>() < LONG_STEPS {
         return None;
     }
-    let request = request(&call.args, Reader::Alone, call.view.now()).ok()?;
+    let request = request(&call.args, Reader::Alone, call.view.clock()).ok()?;
     let mut steps = 0;
     for (index, key) in call.keys()[..others].iter().enumerate() {
         let start = start(call, key, call.args.at(request.ids_at + index), &request).ok()?;
@@ -120,7 +120,7 @@ fn given(call: &mut Call<'_, '_>) -> Option<u64> {
     if call.elements().sum::<u64>() < LONG_STEPS / STEPS_AN_EDIT {
         return Some(0);
     }
-    let request = request(&call.args, Reader::InGroup, call.view.now()).ok()?;
+    let request = request(&call.args, Reader::InGroup, call.view.clock()).ok()?;
     let name = request.name?;
     if request.count.is_some_and(|count| count < LONG_STEPS / STEPS_AN_EDIT) {
         return Some(0);
@@ -214,7 +214,7 @@ enum From {
 }
 
 fn read(call: &mut Call<'_, '_>, reader: Reader) -> Done {
-    let request = request(&call.args, reader, call.view.now())?;
+    let request = request(&call.args, reader, call.view.clock())?;
     let mut starts = Vec::with_capacity(call.keys().len());
     for (index, key) in call.keys().iter().enumerate() {
         starts.push(start(call, key, call.args.at(request.ids_at + index), &request)?);
@@ -335,7 +335,7 @@ fn read_new(
     name: Name<'_>,
     request: &Request<'_>,
 ) -> Result<bool, Error> {
-    let now = call.view.now();
+    let now = call.view.clock();
     let Some(mut stream) = call.view.stream_mut(key)? else { return Ok(false) };
     let (Some(consumer), is_new) = meet(&mut stream, name, now) else { return Ok(false) };
     let last_id = stream.group(name.group).map_or(Id::MAX, store::Group::last_id);
@@ -382,7 +382,7 @@ fn read_again(
     behind: Id,
     count: Option<u64>,
 ) -> Result<bool, Error> {
-    let now = call.view.now();
+    let now = call.view.clock();
     let Some(mut stream) = call.view.stream_mut(key)? else { return Ok(false) };
     let (Some(consumer), is_new) = meet(&mut stream, name, now) else { return Ok(false) };
     let held = held(&stream, name, consumer, behind, count);

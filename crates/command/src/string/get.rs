@@ -233,7 +233,7 @@ fn getex(call: &mut Call<'_, '_>) -> Done {
         call.reply.null();
         return Ok(());
     }
-    let change = getex_change(lifetime, call.view.now())?;
+    let change = getex_change(lifetime, call.view.clock())?;
     reply_string(call)?;
     let deadline = match change {
         Change::Nothing => return Ok(()),

@@ -205,7 +205,7 @@ struct Options<'a> {
 /// whether or not the new one is written.
 fn set_with_options(call: &mut Call<'_, '_>) -> Done {
     let options = options(call)?;
-    let expiry = expiry(options.lifetime, call.view.now())?;
+    let expiry = expiry(options.lifetime, call.view.clock())?;
     let key = call.key(0);
     // With GET a value of another type is an error whatever the condition says.
     let found = match options.answer {
@@ -338,7 +338,7 @@ fn psetex(call: &mut Call<'_, '_>) -> Done {
 
 /// SETEX and PSETEX are SET with a deadline, but an error names the command that the client used.
 fn put_for(call: &mut Call<'_, '_>, unit: Unit, name: &str) -> Done {
-    let deadline = lifetime::deadline(call.args.at(2), unit, From::Now, call.view.now(), name)?;
+    let deadline = lifetime::deadline(call.args.at(2), unit, From::Now, call.view.clock(), name)?;
     put(call, 3, Expiry::At(deadline));
     let (key, value) = (call.args.at(1), call.args.at(3));
     if let Some(effects) = call.effects() {

@@ -44,7 +44,7 @@ impl OutputBound {
     /// The bounds that this configuration makes.
     pub(crate) fn of(config: &Config) -> OutputBound {
         let OutputLimit { hard_bytes, soft_bytes, .. } = config.client_output_buffer.normal;
-        let clients_bytes = config.maxmemory_clients.bytes(config.maxmemory_bytes);
+        let clients_bytes = config.maxmemory_clients.limit_for_clients(config.maxmemory_bytes);
         OutputBound {
             hard_pubsub_bytes: config.client_output_buffer.pubsub.hard_bytes,
             hard_bytes,

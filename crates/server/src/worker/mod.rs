@@ -262,7 +262,7 @@ impl<'s> Worker<'s> {
     /// `maxmemory-clients`: looked at after a poll, when what could be sent was sent.
     fn relieve_clients(&self) {
         let config = self.executor.config();
-        let limit_bytes = config.maxmemory_clients.bytes(config.maxmemory_bytes);
+        let limit_bytes = config.maxmemory_clients.limit_for_clients(config.maxmemory_bytes);
         if limit_bytes != 0 {
             client_eviction::relieve(self.server, limit_bytes, self.executor.steady().0);
         }

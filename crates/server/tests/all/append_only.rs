@@ -61,7 +61,7 @@ pub(crate) const ONE: &[u8] = b"file appendonly.aof.1.incr.aof seq 1 type i\n";
 const TWO: &[u8] =
     b"file appendonly.aof.1.incr.aof seq 1 type i\nfile appendonly.aof.2.incr.aof seq 2 type i\n";
 
-fn command(words: &str) -> Vec<u8> {
+pub(crate) fn command(words: &str) -> Vec<u8> {
     let words: Vec<&str> = words.split(' ').collect();
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     words
@@ -404,22 +404,6 @@ fn a_file_of_before_redis_7_is_taken_over() {
     folder.write(&[(MANIFEST, single)]);
     std::fs::write(folder.0.join("appendonly.aof"), pushes(2)).unwrap();
     assert_eq!(len(&folder.start().unwrap()), 2);
-}
-
-#[test]
-fn a_key_that_has_expired_since_is_there_until_the_file_says_that_it_went() {
-    let folder = Folder::new("expired");
-    let commands = ["SET k v PXAT 1000", "APPEND k w", "SET m v PXAT 1000", "DEL m", "RPUSH l 1"];
-    let bytes: Vec<u8> = commands.iter().flat_map(|words| command(words)).collect();
-    folder.write(&[(MANIFEST, ONE), (FIRST, &bytes)]);
-    let server = folder.start().unwrap();
-    let mut client = Client::connect(&server);
-    client.check("GET k", "$-1\r\n");
-    client.check("DBSIZE", ":1\r\n");
-    server.stop();
-    // That it went is told by then.
-    let told = String::from_utf8(read(&folder.file(FIRST))).unwrap();
-    assert!(told.ends_with("DEL\r\n$1\r\nk\r\n") || told.ends_with("UNLINK\r\n$1\r\nk\r\n"), "{told}");
 }
 
 #[test]

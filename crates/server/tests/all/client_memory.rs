@@ -36,6 +36,21 @@ fn those_that_take_most_are_closed_until_the_others_fit() {
     assert_eq!(a.info("evicted_clients"), "0");
 }
 
+/// Nobody could raise it.
+#[test]
+fn a_limit_in_which_nobody_fits_lets_clients_in() {
+    let server = limited(1);
+    for _ in 0..3 {
+        Client::connect(&server).check("PING", "+PONG\r\n");
+    }
+    let mut client = Client::connect(&server);
+    client.check("CONFIG SET maxmemory-clients 500", "+OK\r\n");
+    client.check("CONFIG GET maxmemory-clients", "*2\r\n$17\r\nmaxmemory-clients\r\n$3\r\n500\r\n");
+    fill(&mut client, 500_000);
+    client.expect_end();
+    Client::connect(&server).check("CONFIG SET maxmemory-clients 0", "+OK\r\n");
+}
+
 #[test]
 fn one_that_asked_for_no_evict_stays_and_others_go_for_it() {
     let server = limited(1 << 20);

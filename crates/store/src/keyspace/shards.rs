@@ -32,8 +32,12 @@ use base::permutation::Permutation;
 use base::random::Random;
 use pack::counted::Holder;
 use std::ops::{Deref, Range};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+/// Before all deadlines: the time that the commands of a file are given, so that each key is there until the
+/// file says that it went. What the clock shows meanwhile is in [`Keyspace::set_replay_clock`].
+pub const BEFORE_ALL: Millis = Millis(1);
 
 #[derive(Clone, Copy, Debug)]
 pub struct KeyspaceOptions {
@@ -83,6 +87,8 @@ pub struct Keyspace {
     pub(crate) is_expiry_resting: AtomicBool,
     /// The shard at which the next call of `expire` begins, after one that ran out of budget.
     pub(crate) expire_turn: AtomicUsize,
+    /// What the clock shows to commands for which time stands still; see [`Keyspace::set_replay_clock`].
+    pub(crate) replay_clock: AtomicI64,
     /// In a keyspace that shares all keys of a database with another.
     pub(crate) holder: Option<Holder>,
 }
@@ -130,6 +136,7 @@ impl Keyspace {
             seeds,
             is_expiry_resting: AtomicBool::new(false),
             expire_turn: AtomicUsize::new(0),
+            replay_clock: AtomicI64::new(BEFORE_ALL.0),
             holder: None,
         }
     }
@@ -138,6 +145,12 @@ impl Keyspace {
     /// arrival ends. The buffer comes back at once where that is too short, or too little of the whole.
     pub fn offer(&self, buffer: Vec<u8>, text: Range<usize>) -> Result<Arrival, Vec<u8>> {
         self.arrivals.offer(buffer, text)
+    }
+
+    /// What the clock shows while a file of commands is run, whose commands are given the time [`BEFORE_ALL`]:
+    /// what they count from the present, they count from there.
+    pub fn set_replay_clock(&self, clock: Millis) {
+        self.replay_clock.store(clock.0, Ordering::Relaxed);
     }
 
     /// How many databases there are; they are numbered from 0.

@@ -21,12 +21,13 @@ use crate::keyspace::shard::{Buffers, Db, Shard, discard, kind};
 use crate::keyspace::stats::ShardStats;
 use crate::kind::Kind;
 use crate::value::Value;
-use crate::{Keyspace, Settings};
+use crate::{BEFORE_ALL, Keyspace, Settings};
 use base::Millis;
 use base::hash::{Hash, Seed};
 use base::permutation::Permutation;
 use base::random::Random;
 use pack::map::{Entry, Found, Map, Occupied, Shared};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A key in a database, whose shard is locked by the view it came with.
 #[derive(Clone, Copy)]
@@ -372,6 +373,15 @@ impl<'k> View<'k> {
         self.now
     }
 
+    /// What the clock shows: lifetimes are counted from there, and times that are kept are of it. It is
+    /// [`View::now`] but where a file of commands is run.
+    pub fn clock(&self) -> Millis {
+        match self.now {
+            BEFORE_ALL => Millis(self.keyspace.replay_clock.load(Relaxed)),
+            now => now,
+        }
+    }
+
     /// The settings that the command obeys, the same from its beginning to its end.
     pub fn settings(&self) -> &'k Settings {
         self.settings
@@ -602,15 +612,6 @@ impl<'k> View<'k> {
     /// [`View::is_overdue`] of a key whose shard the view holds.
     pub fn has_overdue(&self, db: u16, name: &[u8], hash: Hash) -> bool {
         self.is_overdue(&Key::new(name, hash, self.guards.position(self.keyspace.shard_number(hash)), db))
-    }
-
-    /// The deadline of a key whose shard the view holds, whether it has passed or not; None where there is no
-    /// such key.
-    pub fn deadline_now(&self, db: u16, name: &[u8]) -> Option<Deadline> {
-        let hash = self.keyspace.hash(name);
-        let guard = self.guards.position(self.keyspace.shard_number(hash));
-        let found = self.peek(&Key::new(name, hash, guard, db))?;
-        Some(Meta(found.meta).deadline(found.inline))
     }
 
     /// The type of the value; None where there is no such key.

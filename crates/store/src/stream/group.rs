@@ -48,6 +48,8 @@ pub struct Group {
     pending: Records<PAYLOAD_BYTES>,
     /// The consumers by their numbers; None where the consumer of that number was deleted.
     consumers: Vec<Option<Consumer>>,
+    /// No number below this one is free.
+    free_from: usize,
     /// The numbers of the consumers, in the order of their names.
     order: Vec<u32>,
 }
@@ -60,6 +62,7 @@ impl Group {
             entries_read,
             pending: Records::new(),
             consumers: Vec::new(),
+            free_from: 0,
             order: Vec::new(),
         }
     }
@@ -112,16 +115,15 @@ impl Group {
     pub fn create_consumer(&mut self, name: &[u8], now: Millis) -> Option<ConsumerId> {
         let index = self.order_index(name).err()?;
         let consumer = Consumer { name: name.into(), seen: now, active: None, pending: Records::new() };
-        let number = match self.consumers.iter().position(Option::is_none) {
-            Some(free) => {
-                self.consumers[free] = Some(consumer);
-                free
-            }
-            None => {
-                self.consumers.push(Some(consumer));
-                self.consumers.len() - 1
-            }
-        };
+        while self.consumers.get(self.free_from).is_some_and(Option::is_some) {
+            self.free_from += 1;
+        }
+        let number = self.free_from;
+        match self.consumers.get_mut(number) {
+            Some(free) => *free = Some(consumer),
+            None => self.consumers.push(Some(consumer)),
+        }
+        self.free_from += 1;
         let number = u32::try_from(number).expect("a group has fewer than 2^32 consumers");
         self.order.insert(index, number);
         Some(ConsumerId(number))
@@ -132,6 +134,7 @@ impl Group {
         let index = self.order_index(name).ok()?;
         let number = self.order.remove(index);
         let consumer = self.consumers[number as usize].take()?;
+        self.free_from = self.free_from.min(number as usize);
         consumer.pending.visit(Id::MIN, &mut |id, _| {
             self.pending.remove(id);
             ControlFlow::Continue(())

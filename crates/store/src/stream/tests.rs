@@ -144,3 +144,23 @@ fn references_keep_an_entry_or_go_with_it() {
     assert_eq!(stream.trim_with(Trim::MaxLen(1), Precision::Exact, References::Delete), 2);
     assert_eq!(stream.group(b"g").unwrap().pending_len(), 0);
 }
+
+/// Numbers of deleted consumers are given again, so a group has no more places than it had consumers at once.
+#[test]
+fn a_group_has_as_many_places_as_it_had_consumers_at_once() {
+    let mut random = Random::new(7);
+    let mut group = Group::new(b"g", Id::MIN, None);
+    let (mut names, mut most) = (Vec::new(), 0);
+    for round in 0..3_000_u32 {
+        if random.below(2) == 0 && !names.is_empty() {
+            let name: [u8; 4] = names.swap_remove(random.below(names.len() as u64) as usize);
+            assert_eq!(group.delete_consumer(&name), Some(0));
+        } else {
+            let ConsumerId(number) = group.create_consumer(&round.to_be_bytes(), Millis(0)).unwrap();
+            names.push(round.to_be_bytes());
+            most = most.max(names.len());
+            assert!((number as usize) < most, "{number} of {most}");
+        }
+    }
+    assert_eq!(group.consumers().count(), names.len());
+}

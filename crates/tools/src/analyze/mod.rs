@@ -15,7 +15,7 @@ mod url;
 
 use crate::check::{Part, Sort, parts_of, sort_of};
 use crate::dump_file::{DumpFile, Facts, Round};
-use crate::replay::{BEFORE_ALL, Replay};
+use crate::replay::Replay;
 use crate::scratch;
 use crate::told::{say, tell};
 use base::Millis;
@@ -23,7 +23,7 @@ use report::{AtSource, Report};
 use server::Clock;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use store::{Keyspace, Settings};
+use store::{BEFORE_ALL, Keyspace, Settings};
 pub(crate) use tls::TlsOptions;
 use url::Url;
 

@@ -20,7 +20,7 @@ struct Bucket {
 /// Answers with a line for each bucket: how many clients are in it, and what they take together.
 pub(super) fn eviction(call: &mut ServerCall<'_>) -> Done {
     let config = call.server.config();
-    if config.maxmemory_clients.bytes(config.maxmemory_bytes) == 0 {
+    if config.maxmemory_clients.limit_for_clients(config.maxmemory_bytes) == 0 {
         return Err(error::client_memory_is_unlimited());
     }
     let all: Vec<u64> = call.server.clients().values().map(|record| bytes_of(record)).collect();

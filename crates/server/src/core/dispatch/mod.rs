@@ -27,7 +27,7 @@ mod moving;
 mod parts;
 mod record;
 mod remember;
-pub(crate) mod replay;
+mod replay;
 mod script;
 mod serve;
 mod writing;

@@ -3,24 +3,20 @@
 //!
 //! Time stands at its beginning meanwhile. So a key whose deadline has passed since is there until the file
 //! says that it went, as it was when the file was written: else an APPEND behind it would make a new key,
-//! which has no deadline. Only commands on streams see the real time, since no entry is delivered in the
-//! future; but not where the stream has a deadline.
+//! which has no deadline. The clock goes on all the same: a lifetime that a command counts from the present,
+//! as they do in files of old servers and of other programs, is counted from the moment at which it is run.
 use super::{Executor, Request, admit};
 use crate::core::call::ServerRun;
-use crate::core::registry::{Row, Run};
+use crate::core::registry::Run;
 use crate::core::server::Server;
 use crate::state::clock::Moment;
-use base::Millis;
-use command::{Call, DataRun, Group};
-use resp::{Args, Reply};
-use store::Deadline;
+use command::{Call, DataRun};
+use resp::Reply;
+use store::BEFORE_ALL;
 
 /// Why a command of a file is not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotACommand;
-
-/// Before all deadlines.
-pub(crate) const BEFORE_ALL: Millis = Millis(1);
 
 impl<'s> Executor<'s> {
     /// One that replays, in the place of this worker. `is_alone`: all gates are held for it.
@@ -31,8 +27,9 @@ impl<'s> Executor<'s> {
         executor
     }
 
-    /// Calls `work` inside a gate.
+    /// Calls `work` inside a gate. What its commands see of the clock is the present.
     pub(crate) fn replay_some<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        self.server.keyspace.set_replay_clock(self.server.clock.now());
         if self.is_alone {
             return work(self);
         }
@@ -52,9 +49,6 @@ impl<'s> Executor<'s> {
     ) -> Result<(), NotACommand> {
         let row = admit(request).map_err(|_| NotACommand)?;
         let args = request.args;
-        if row.doc.group == Group::Stream {
-            self.now.wall = self.time_for_stream(db, row, &args);
-        }
         let done = match row.run {
             Run::Data(DataRun::Keys(run)) => match (row.only_key(&args), request.hash) {
                 (Some(key), Some(hash)) => self.run_on_key(db, row, run, (key, hash), (args, reply)),
@@ -79,7 +73,6 @@ impl<'s> Executor<'s> {
         // A command that failed then has changed nothing, and is not in the file; one that fails now changes
         // nothing either.
         drop(done);
-        self.now.wall = BEFORE_ALL;
         reply.cut(0);
         Ok(())
     }
@@ -93,9 +86,8 @@ impl<'s> Executor<'s> {
     ) -> Result<(), NotACommand> {
         let row = admit(request).map_err(|_| NotACommand)?;
         let args = request.args;
-        let is_timeless = row.doc.group != Group::Stream;
-        let (Run::Data(DataRun::Keys(run)), Some(key), Some(hash), true) =
-            (row.run, row.only_key(&args), request.hash, is_timeless)
+        let (Run::Data(DataRun::Keys(run)), Some(key), Some(hash)) =
+            (row.run, row.only_key(&args), request.hash)
         else {
             return self.replay(db, request, reply);
         };
@@ -107,18 +99,5 @@ impl<'s> Executor<'s> {
         self.let_go(view);
         reply.cut(0);
         Ok(())
-    }
-
-    /// The time that a command on this stream sees.
-    fn time_for_stream(&self, db: u16, row: &Row, args: &Args<'_>) -> Millis {
-        let Server { keyspace, clock, .. } = self.server;
-        let positions = &mut Vec::new();
-        row.extract_keys(args, positions);
-        let names = || positions.iter().map(|position| args.at(*position as usize));
-        let hashed = names().map(|name| (name, keyspace.hash(name)));
-        let (view, _) = keyspace.lock(db, BEFORE_ALL, &self.config.store, hashed);
-        let deadlines = names().filter_map(|name| view.deadline_now(db, name));
-        let may_expire = deadlines.into_iter().any(|deadline| deadline != Deadline::Never);
-        if may_expire { BEFORE_ALL } else { clock.now() }
     }
 }

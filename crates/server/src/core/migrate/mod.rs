@@ -24,6 +24,7 @@ use crate::state::moving::Socket;
 use crate::state::pause::Held;
 use crate::state::watched::{Mark, Spot};
 use base::Millis;
+use base::hash::Set;
 use command::Done;
 use disk::rdb::{self, Form};
 use resp::Reply;
@@ -78,11 +79,12 @@ impl Migration {
         let (keyspace, config) = (&server.keyspace, server.config());
         let watcher = WATCHERS.fetch_add(1, Relaxed);
         let mut keys: Vec<Moved> = Vec::new();
+        let mut seen: Set<&[u8]> = Set::default();
         for name in names.iter().copied() {
             let hash = keyspace.hash(name);
             let (mut view, key) = keyspace.lock_one_hashed(db, now, &config.store, name, hash);
             view.count_lookups();
-            let is_there = view.exists(&key) && !keys.iter().any(|moved| moved.name == name);
+            let is_there = view.exists(&key) && seen.insert(name);
             let Some(value) = view.snapshot(&key).filter(|_| is_there) else { continue };
             let deadline = view.deadline(&key).unwrap_or(Deadline::Never);
             let mark = Mark::default();

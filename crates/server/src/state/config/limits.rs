@@ -4,6 +4,9 @@
 use super::rewrite::with_unit;
 use super::setting::{Words, memory, until_nul};
 
+/// A limit for clients is taken for no less than this, whatever is set; Redis does the same.
+const CLIENTS_BYTES_MIN: u64 = 128 << 10;
+
 /// Bytes, or a part of `maxmemory`. 0 bytes, and a part where there is no `maxmemory`, mean no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryShare {
@@ -18,6 +21,15 @@ impl MemoryShare {
         match self {
             MemoryShare::Bytes(bytes) => bytes,
             MemoryShare::Percent(percent) => (u128::from(whole) * u128::from(percent) / 100) as u64,
+        }
+    }
+
+    /// The limit that it sets to the memory of clients; 0: none. A small one would let nobody in who could
+    /// raise it.
+    pub(crate) fn limit_for_clients(self, maxmemory: u64) -> u64 {
+        match self.bytes(maxmemory) {
+            0 if maxmemory == 0 || self == MemoryShare::Bytes(0) => 0,
+            bytes => bytes.max(CLIENTS_BYTES_MIN),
         }
     }
 
@@ -131,6 +143,9 @@ mod tests {
             let share = MemoryShare::parse(text.as_bytes()).unwrap();
             assert_eq!((share.render().as_str(), share.bytes(1000)), (shown, bytes));
         }
+        let limit = |text: &str, whole| MemoryShare::parse(text.as_bytes()).unwrap().limit_for_clients(whole);
+        assert_eq!([limit("0", 1 << 30), limit("5%", 0)], [0, 0], "none");
+        assert_eq!([limit("1", 0), limit("1%", 50), limit("1mb", 0)], [128 << 10, 128 << 10, 1 << 20]);
         let refused = |text: &str| MemoryShare::parse(text.as_bytes()).unwrap_err();
         assert_eq!(refused("101%"), "percentage argument must be less or equal to 100");
         for text in ["5x", "-1", "5.5%", "%"] {

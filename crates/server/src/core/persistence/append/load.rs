@@ -14,7 +14,6 @@ use super::files::{
 };
 use super::replay::{End, Replay, Replayed};
 use super::rewrite::{names, turn_on_at_start};
-use crate::core::dispatch::replay::BEFORE_ALL;
 use crate::core::memory_limit::free_flushed;
 use crate::core::server::Server;
 use crate::state::append_only::{Files, lock};
@@ -25,6 +24,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use store::BEFORE_ALL;
 
 /// What dump files begin with, those of Redis and those of Valkey 9.
 const DUMP_MARKS: [&[u8]; 2] = [b"REDIS", b"VALKE"];
