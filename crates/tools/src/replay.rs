@@ -1,7 +1,7 @@
 //! Commands of an append-only file, run on a keyspace that no server serves.
 //!
-//! Time stands before all deadlines meanwhile: a key is there until the file says that it went. The clock shows
-//! the present, from which lifetimes are counted. A transaction is run when its end has come.
+//! Time stands before all deadlines meanwhile: a key is there until the file says that it went. The clock
+//! shows the present, from which lifetimes are counted. A transaction is run when its end has come.
 use base::random::Random;
 use command::{Call, Command, DataRun, FAMILIES, WholeCall, key_positions};
 use disk::aof::commands::{CommandError, CommandReader, Entry};
