@@ -14,8 +14,9 @@
 //!
 //! A word that nobody knows chooses nothing, as in OpenSSL: lists are written for many versions of it. A list
 //! that leaves nothing is an error.
-use rustls::SupportedCipherSuite;
+use rustls::crypto::CipherSuiteCommon;
 use rustls::crypto::aws_lc_rs::cipher_suite as suite;
+use rustls::{SupportedCipherSuite, Tls12CipherSuite};
 
 /// A suite with its names, the first of which is OpenSSL's, and what else means it.
 struct Named {
@@ -113,8 +114,18 @@ fn of_tls12(list: &str) -> Result<Vec<SupportedCipherSuite>, String> {
     }
     match chosen.is_empty() {
         true => Err(format!("Failed to configure ciphers: {list}")),
-        false => Ok(chosen.into_iter().map(|n| TLS12[n].suite).collect()),
+        false => Ok(chosen.into_iter().map(|n| without_limit(TLS12[n].suite)).collect()),
     }
+}
+
+/// A suite of TLS 1.2 without rustls's limit of 2^24 records of a connection, behind which it would be closed
+/// with replies that nobody gets: an hour of a busy client. TLS 1.2 cannot renew its keys, as TLS 1.3 does
+/// there. Nothing repeats: what each record is encrypted with counts up in 64 bits. OpenSSL has no limit.
+fn without_limit(suite: SupportedCipherSuite) -> SupportedCipherSuite {
+    let SupportedCipherSuite::Tls12(limited) = suite else { return suite };
+    let common = CipherSuiteCommon { confidentiality_limit: u64::MAX, ..limited.common };
+    // A few hundred bytes for each time that the settings change.
+    SupportedCipherSuite::Tls12(Box::leak(Box::new(Tls12CipherSuite { common, ..*limited })))
 }
 
 impl Named {
@@ -134,6 +145,14 @@ mod tests {
         let suites = of_tls12(list).unwrap_or_default();
         let named = |s: &SupportedCipherSuite| TLS12.iter().find(|n| n.suite == *s).unwrap().names[0];
         suites.iter().map(named).collect()
+    }
+
+    #[test]
+    fn connections_of_tls_1_2_do_not_end_after_so_many_records() {
+        for suite in of_tls12("").unwrap().into_iter().chain(of_tls12("AES128").unwrap()) {
+            let SupportedCipherSuite::Tls12(suite) = suite else { panic!("{suite:?}") };
+            assert_eq!(suite.common.confidentiality_limit, u64::MAX, "{:?}", suite.common.suite);
+        }
     }
 
     #[test]
