@@ -48,8 +48,8 @@ pub struct Group {
     pending: Records<PAYLOAD_BYTES>,
     /// The consumers by their numbers; None where the consumer of that number was deleted.
     consumers: Vec<Option<Consumer>>,
-    /// No number below this one is free.
-    free_from: usize,
+    /// The numbers of deleted consumers, to be given again.
+    free: Vec<u32>,
     /// The numbers of the consumers, in the order of their names.
     order: Vec<u32>,
 }
@@ -62,7 +62,7 @@ impl Group {
             entries_read,
             pending: Records::new(),
             consumers: Vec::new(),
-            free_from: 0,
+            free: Vec::new(),
             order: Vec::new(),
         }
     }
@@ -115,16 +115,11 @@ impl Group {
     pub fn create_consumer(&mut self, name: &[u8], now: Millis) -> Option<ConsumerId> {
         let index = self.order_index(name).err()?;
         let consumer = Consumer { name: name.into(), seen: now, active: None, pending: Records::new() };
-        while self.consumers.get(self.free_from).is_some_and(Option::is_some) {
-            self.free_from += 1;
-        }
-        let number = self.free_from;
-        match self.consumers.get_mut(number) {
-            Some(free) => *free = Some(consumer),
-            None => self.consumers.push(Some(consumer)),
-        }
-        self.free_from += 1;
-        let number = u32::try_from(number).expect("a group has fewer than 2^32 consumers");
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.consumers.push(None);
+            u32::try_from(self.consumers.len() - 1).expect("a group has fewer than 2^32 consumers")
+        });
+        self.consumers[number as usize] = Some(consumer);
         self.order.insert(index, number);
         Some(ConsumerId(number))
     }
@@ -134,7 +129,7 @@ impl Group {
         let index = self.order_index(name).ok()?;
         let number = self.order.remove(index);
         let consumer = self.consumers[number as usize].take()?;
-        self.free_from = self.free_from.min(number as usize);
+        self.free.push(number);
         consumer.pending.visit(Id::MIN, &mut |id, _| {
             self.pending.remove(id);
             ControlFlow::Continue(())
@@ -198,7 +193,8 @@ impl Group {
     /// How many bytes the group takes besides the leaves of its pending entries.
     pub(super) fn own_bytes(&self) -> u64 {
         let names: usize = self.consumers().map(|consumer| consumer.name.len()).sum();
-        let slots = self.consumers.capacity() * size_of::<Option<Consumer>>() + self.order.capacity() * 4;
+        let slots = self.consumers.capacity() * size_of::<Option<Consumer>>()
+            + (self.order.capacity() + self.free.capacity()) * 4;
         (size_of::<Group>() + self.name.len() + names + slots) as u64
     }
 
