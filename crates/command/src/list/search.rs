@@ -71,7 +71,7 @@ pub(super) const LINSERT: Command = Command {
     ..ROW
 };
 
-/// LPOS's options.
+/// A search, as the options of LPOS describe it.
 struct Search {
     /// Matches to skip before the first that counts.
     skipped: u64,
@@ -82,53 +82,54 @@ struct Search {
     compared_max: u64,
 }
 
+impl Search {
+    /// For the first match from the head, among all elements.
+    const ALL: Search = Search { skipped: 0, towards: End::Tail, count: None, compared_max: u64::MAX };
+}
+
 /// So many elements are compared in a step: they are not looked at one by one.
 const STEP_ELEMENTS: u64 = 8;
-/// Before a search of a long list is sent away so many elements are compared: it may end among them, and to
-/// send it away takes longer than that.
+/// An element that is compared, and perhaps removed, takes as long as two that are compared.
+const STEP_REMOVED: u64 = STEP_ELEMENTS / 2;
+/// So many elements of a long list are compared before a search is sent to another thread: to send it takes
+/// longer, and it may end among them.
 const PROBED_ELEMENTS: u64 = work::LONG_STEPS * STEP_ELEMENTS / 64;
 /// A search for more matches than this is not expected to end among them.
 const PROBED_MATCHES: u64 = 16;
 
+/// The steps of LPOS.
 fn compared(call: &mut Call<'_, '_>) -> Option<u64> {
-    let Ok(Search { skipped, towards, count, compared_max }) = search(call) else { return Some(0) };
-    let wanted = skipped.saturating_add(count.unwrap_or(1));
-    steps(call, 2, (towards, compared_max), wanted)
+    let Ok(search) = search(call) else { return Some(0) };
+    steps(call, 2, &search, STEP_ELEMENTS)
 }
 
+/// The steps of LINSERT.
 fn searched(call: &mut Call<'_, '_>) -> Option<u64> {
-    steps(call, 3, (End::Tail, u64::MAX), 1)
+    steps(call, 3, &Search::ALL, STEP_ELEMENTS)
 }
 
-/// Some of them are equal, and are removed.
+/// The steps of LREM.
 fn removed(call: &mut Call<'_, '_>) -> Option<u64> {
-    let count = signed_count(call.args.at(2)).unwrap_or(0);
-    let towards = if count < 0 { End::Head } else { End::Tail };
-    let wanted = if count == 0 { u64::MAX } else { count.unsigned_abs() };
-    Some(2 * steps(call, 3, (towards, u64::MAX), wanted)?)
+    let (towards, wanted) = removals(signed_count(call.args.at(2)).unwrap_or(0));
+    steps(call, 3, &Search { towards, count: Some(wanted), ..Search::ALL }, STEP_REMOVED)
 }
 
-/// The steps of a search for the argument of this number, up to so many matches: those that it takes to
-/// compare all elements, unless there are enough matches among the first.
-fn steps(
-    call: &mut Call<'_, '_>,
-    needle: usize,
-    (towards, compared_max): (End, u64),
-    wanted: u64,
-) -> Option<u64> {
-    let steps = work::all(call)?.min(compared_max) / STEP_ELEMENTS;
-    if 2 * steps < work::LONG_STEPS || wanted > PROBED_MATCHES {
+/// The steps of a search for the argument of this number, where so many elements are one: those that it takes
+/// to compare all elements, unless the first elements have as many matches as are wanted.
+fn steps(call: &mut Call<'_, '_>, needle: usize, search: &Search, step_elements: u64) -> Option<u64> {
+    let steps = work::all(call)?.min(search.compared_max) / step_elements;
+    let wanted = search.count.unwrap_or(1);
+    if steps < work::LONG_STEPS || search.skipped.saturating_add(wanted) > PROBED_MATCHES {
         return Some(steps);
     }
     let Some(list) = call.view.peek_list(call.key(0)) else { return Some(0) };
-    let first = if towards == End::Tail { 0 } else { list.len() - 1 };
-    let mut left = wanted;
-    let needle = Item::classify(call.args.at(needle));
-    list.visit_equal((first, PROBED_ELEMENTS), towards, needle, &mut |_| {
-        left -= 1;
-        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    let (needle, mut found) = (Item::classify(call.args.at(needle)), 0);
+    let probe = Search { compared_max: PROBED_ELEMENTS, ..*search };
+    for_each_match(&list, needle, &probe, wanted, &mut |_| {
+        found += 1;
+        ControlFlow::Continue(())
     });
-    Some(if left == 0 { PROBED_ELEMENTS / STEP_ELEMENTS } else { steps })
+    Some(if found == wanted { PROBED_ELEMENTS / step_elements } else { steps })
 }
 
 /// LPOS. With COUNT the answer is an array whose length is known last, so its header is inserted afterwards.
@@ -172,10 +173,7 @@ fn for_each_match(
     wanted: u64,
     visit: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) {
-    let first = match search.towards {
-        End::Tail => 0,
-        End::Head => list.len() - 1,
-    };
+    let first = first_index(list.len(), search.towards);
     let mut matches = 0;
     let last = search.skipped.saturating_add(wanted);
     list.visit_equal((first, search.compared_max), search.towards, needle, &mut |index| {
@@ -187,9 +185,17 @@ fn for_each_match(
     });
 }
 
+/// Where a search towards this end begins.
+fn first_index(len: u64, towards: End) -> u64 {
+    match towards {
+        End::Tail => 0,
+        End::Head => len - 1,
+    }
+}
+
 /// Options may come twice; the last counts.
 fn search(call: &Call<'_, '_>) -> Result<Search, Error> {
-    let mut search = Search { skipped: 0, towards: End::Tail, count: None, compared_max: u64::MAX };
+    let mut search = Search::ALL;
     let mut words = call.args.iter_from(3);
     while let Some(word) = words.next() {
         let value = words.next();
@@ -247,15 +253,20 @@ fn lrem(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// The indexes of the elements that LREM removes, highest first: the first `count` from the head, from the
-/// tail where it is negative, all where it is 0.
+/// What LREM's count says: the end towards which it searches, the head where it is negative; and how many it
+/// removes at most, all where it is 0.
+fn removals(count: i64) -> (End, u64) {
+    let towards = if count < 0 { End::Head } else { End::Tail };
+    (towards, if count == 0 { u64::MAX } else { count.unsigned_abs() })
+}
+
+/// The indexes of the elements that LREM removes, highest first.
 fn matches(list: &ListMut<'_>, needle: Item<'_>, count: i64) -> Vec<u64> {
-    let wanted = if count == 0 { usize::MAX } else { count.unsigned_abs() as usize };
-    let (first, towards) = if count < 0 { (list.len() - 1, End::Head) } else { (0, End::Tail) };
+    let (towards, wanted) = removals(count);
     let mut indexes = Vec::new();
-    list.visit_equal(first, towards, needle, &mut |index| {
+    list.visit_equal(first_index(list.len(), towards), towards, needle, &mut |index| {
         indexes.push(index);
-        if indexes.len() == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if indexes.len() as u64 == wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     if towards == End::Tail {
         indexes.reverse();
