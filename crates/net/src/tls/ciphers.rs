@@ -14,9 +14,10 @@
 //!
 //! A word that nobody knows chooses nothing, as in OpenSSL: lists are written for many versions of it. A list
 //! that leaves nothing is an error.
+use rustls::SupportedCipherSuite::{self, Tls12};
+use rustls::Tls12CipherSuite;
 use rustls::crypto::CipherSuiteCommon;
 use rustls::crypto::aws_lc_rs::cipher_suite as suite;
-use rustls::{SupportedCipherSuite, Tls12CipherSuite};
 
 /// A suite with its names, the first of which is OpenSSL's, and what else means it.
 struct Named {
@@ -25,34 +26,44 @@ struct Named {
     groups: &'static [&'static str],
 }
 
+/// A suite of TLS 1.2 without rustls's limit of 2^24 records for a connection. Beyond that it closes the
+/// connection, and the reply that comes then is lost; a busy client is there in an hour. TLS 1.3 renews its
+/// keys there, which TLS 1.2 cannot. No nonce comes twice, because they count up in 64 bits. OpenSSL has no
+/// such limit.
+const fn without_limit(suite: SupportedCipherSuite) -> Tls12CipherSuite {
+    let Tls12(limited) = suite else { panic!("a suite of TLS 1.3 among those of TLS 1.2") };
+    let common = CipherSuiteCommon { confidentiality_limit: u64::MAX, ..limited.common };
+    Tls12CipherSuite { common, ..*limited }
+}
+
 const TLS12: [Named; 6] = [
     Named {
-        suite: suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        suite: Tls12(&const { without_limit(suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384) }),
         names: &["ECDHE-ECDSA-AES256-GCM-SHA384", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"],
         groups: &["aECDSA", "ECDSA", "AESGCM", "AES256", "AES", "SHA384", "SUITEB128", "SUITEB192"],
     },
     Named {
-        suite: suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+        suite: Tls12(&const { without_limit(suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384) }),
         names: &["ECDHE-RSA-AES256-GCM-SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"],
         groups: &["aRSA", "AESGCM", "AES256", "AES", "SHA384"],
     },
     Named {
-        suite: suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        suite: Tls12(&const { without_limit(suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256) }),
         names: &["ECDHE-ECDSA-CHACHA20-POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"],
         groups: &["aECDSA", "ECDSA", "CHACHA20"],
     },
     Named {
-        suite: suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+        suite: Tls12(&const { without_limit(suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256) }),
         names: &["ECDHE-RSA-CHACHA20-POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"],
         groups: &["aRSA", "CHACHA20"],
     },
     Named {
-        suite: suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        suite: Tls12(&const { without_limit(suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256) }),
         names: &["ECDHE-ECDSA-AES128-GCM-SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"],
         groups: &["aECDSA", "ECDSA", "AESGCM", "AES128", "AES", "SHA256", "SUITEB128", "SUITEB128ONLY"],
     },
     Named {
-        suite: suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        suite: Tls12(&const { without_limit(suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) }),
         names: &["ECDHE-RSA-AES128-GCM-SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
         groups: &["aRSA", "AESGCM", "AES128", "AES", "SHA256"],
     },
@@ -114,18 +125,8 @@ fn of_tls12(list: &str) -> Result<Vec<SupportedCipherSuite>, String> {
     }
     match chosen.is_empty() {
         true => Err(format!("Failed to configure ciphers: {list}")),
-        false => Ok(chosen.into_iter().map(|n| without_limit(TLS12[n].suite)).collect()),
+        false => Ok(chosen.into_iter().map(|n| TLS12[n].suite).collect()),
     }
-}
-
-/// A suite of TLS 1.2 without rustls's limit of 2^24 records of a connection, behind which it would be closed
-/// with replies that nobody gets: an hour of a busy client. TLS 1.2 cannot renew its keys, as TLS 1.3 does
-/// there. Nothing repeats: what each record is encrypted with counts up in 64 bits. OpenSSL has no limit.
-fn without_limit(suite: SupportedCipherSuite) -> SupportedCipherSuite {
-    let SupportedCipherSuite::Tls12(limited) = suite else { return suite };
-    let common = CipherSuiteCommon { confidentiality_limit: u64::MAX, ..limited.common };
-    // A few hundred bytes for each time that the settings change.
-    SupportedCipherSuite::Tls12(Box::leak(Box::new(Tls12CipherSuite { common, ..*limited })))
 }
 
 impl Named {
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn connections_of_tls_1_2_do_not_end_after_so_many_records() {
         for suite in of_tls12("").unwrap().into_iter().chain(of_tls12("AES128").unwrap()) {
-            let SupportedCipherSuite::Tls12(suite) = suite else { panic!("{suite:?}") };
+            let Tls12(suite) = suite else { panic!("{suite:?}") };
             assert_eq!(suite.common.confidentiality_limit, u64::MAX, "{:?}", suite.common.suite);
         }
     }
