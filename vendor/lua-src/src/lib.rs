@@ -35,7 +35,7 @@ impl Build {
         let (include, lib) = (out.join("include"), out.join("lib"));
         fs::create_dir_all(&include).expect("OUT_DIR can be written");
         let mut build = cc::Build::new();
-        // As for `print_cargo_metadata`: it is told in one place.
+        // `print_cargo_metadata` tells cargo what to link; cc would tell it again.
         build.cargo_metadata(false).warnings(false).include(&sources).out_dir(&lib);
         build.define("LUA_USE_LINUX", None).flag_if_supported("-fno-common");
         if cfg!(debug_assertions) {

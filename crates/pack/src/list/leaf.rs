@@ -47,7 +47,7 @@ pub(crate) fn count(bytes: &[u8]) -> usize {
     u32_at(bytes, 4) as usize
 }
 
-/// How many elements a leaf of this kind may have in so many bytes, however narrow they are.
+/// How many elements a leaf of the kind of this one may have in so many bytes, however narrow they are.
 pub(crate) fn count_max(bytes: &[u8], len_max: usize) -> usize {
     if bytes[0] & KIND_MASK == KIND_INTS { ints::count_max(len_max) } else { usize::MAX }
 }

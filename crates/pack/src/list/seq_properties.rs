@@ -237,7 +237,8 @@ fn removing_most_of_a_list_joins_what_is_left() {
     assert!(leaves > 20 && seq.nodes().leaves == 1 && seq.allocated_bytes() < 1024);
 }
 
-/// A capped list: each removal at an end would copy both leaves, to join them or to find that it cannot.
+/// A capped list loses its elements one by one: if its leaves were joined, or only tried, each request would
+/// copy them.
 #[test]
 fn a_leaf_that_shrinks_at_an_end_is_not_joined() {
     let value = |n| format!("value {n}").into_bytes();
@@ -246,8 +247,8 @@ fn a_leaf_that_shrinks_at_an_end_is_not_joined() {
         seq.push(End::Tail, &value(first), &DEFAULT);
         first += 1;
     }
-    for _ in 0..100 {
-        seq.push(End::Tail, &value(first), &DEFAULT);
+    for n in first..first + 100 {
+        seq.push(End::Tail, &value(n), &DEFAULT);
     }
     let mut joined = seq.clone();
     while seq.nodes().leaves > 1 {
@@ -256,7 +257,7 @@ fn a_leaf_that_shrinks_at_an_end_is_not_joined() {
     }
     assert_eq!(seq.len(), 101, "the second leaf has what it had");
     joined.remove(50, joined.len() - 250, &DEFAULT);
-    assert_eq!((joined.nodes().leaves, joined.len()), (1, 250), "not where it is cut in the middle");
+    assert_eq!((joined.nodes().leaves, joined.len()), (1, 250), "joined where the middle is cut out");
 }
 
 #[test]

@@ -303,8 +303,6 @@ fn a_command_can_end_the_script() {
     assert!(reply.starts_with(b"-ERR stopped by a command"));
 }
 
-/// A script that is stopped at its first question, at its second, and so on until it ends by itself: each
-/// time it ends at once, and the interpreter is as good as before.
 /// Names that differ in one byte of a thousand have places of their own in a table, so they have hashes of
 /// their own: names with the same hash lie in the order in which they came, or the other way round.
 #[test]
@@ -324,6 +322,8 @@ fn every_byte_of_a_long_string_counts() {
     }
 }
 
+/// A script that is stopped at its first question, at its second, and so on until it ends by itself: each
+/// time it ends at once, and the interpreter is as good as before.
 #[test]
 fn a_script_may_be_stopped_at_every_instruction() {
     let machine = Machine::new(Kind::Scripts, Settings { bytes_max: 8 << 20, instructions_between: 1 });

@@ -147,8 +147,8 @@ impl Keyspace {
         self.arrivals.offer(buffer, text)
     }
 
-    /// What the clock shows while a file of commands is run. They are given the time [`BEFORE_ALL`]; what
-    /// they count from the present, they count from there.
+    /// Sets what the clock shows to the commands of a file, whose time is [`BEFORE_ALL`]: lifetimes that
+    /// count from the present begin there.
     pub fn set_replay_clock(&self, clock: Millis) {
         self.replay_clock.store(clock.0, Ordering::Relaxed);
     }

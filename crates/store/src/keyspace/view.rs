@@ -373,8 +373,8 @@ impl<'k> View<'k> {
         self.now
     }
 
-    /// What the clock shows: lifetimes are counted from there, and times that are kept are of it. It is
-    /// [`View::now`] but where a file of commands is run.
+    /// What the clock shows: lifetimes begin there, and streams note it. It is [`View::now`], except where
+    /// the commands of a file are run.
     pub fn clock(&self) -> Millis {
         match self.now {
             BEFORE_ALL => Millis(self.keyspace.replay_clock.load(Relaxed)),

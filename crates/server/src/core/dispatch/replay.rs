@@ -3,8 +3,8 @@
 //!
 //! Time stands at its beginning meanwhile. So a key whose deadline has passed since is there until the file
 //! says that it went, as it was when the file was written: else an APPEND behind it would make a new key,
-//! which has no deadline. The clock goes on all the same: a lifetime that a command counts from the present,
-//! as they do in files of old servers and of other programs, is counted from the moment at which it is run.
+//! which has no deadline. The clock goes on all the same: a lifetime that counts from the present (SETEX, in
+//! the file of an old server or of another program) begins when its command is run.
 use super::{Executor, Request, admit};
 use crate::core::call::ServerRun;
 use crate::core::registry::Run;
@@ -27,7 +27,7 @@ impl<'s> Executor<'s> {
         executor
     }
 
-    /// Calls `work` inside a gate. What its commands see of the clock is the present.
+    /// Calls `work` inside a gate. The clock shows its commands the present.
     pub(crate) fn replay_some<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         self.server.keyspace.set_replay_clock(self.server.clock.now());
         if self.is_alone {

@@ -4,7 +4,8 @@
 use super::rewrite::with_unit;
 use super::setting::{Words, memory, until_nul};
 
-/// A limit for clients is taken for no less than this, whatever is set; Redis does the same.
+/// `maxmemory-clients` counts as this many bytes where less is set, as in Redis: every client would be closed
+/// at its first request, and nobody could set more.
 const CLIENTS_BYTES_MIN: u64 = 128 << 10;
 
 /// Bytes, or a part of `maxmemory`. 0 bytes, and a part where there is no `maxmemory`, mean no limit.
@@ -17,19 +18,19 @@ pub enum MemoryShare {
 
 impl MemoryShare {
     /// In bytes, where `maxmemory` is `whole`.
-    pub(crate) fn bytes(self, whole: u64) -> u64 {
+    fn bytes(self, whole: u64) -> u64 {
         match self {
             MemoryShare::Bytes(bytes) => bytes,
             MemoryShare::Percent(percent) => (u128::from(whole) * u128::from(percent) / 100) as u64,
         }
     }
 
-    /// The limit that it sets to the memory of clients; 0: none. A small one would let nobody in who could
-    /// raise it.
+    /// As the limit for all clients, where so much is set as `maxmemory`; 0 is no limit.
     pub(crate) fn limit_for_clients(self, maxmemory: u64) -> u64 {
-        match self.bytes(maxmemory) {
-            0 if maxmemory == 0 || self == MemoryShare::Bytes(0) => 0,
-            bytes => bytes.max(CLIENTS_BYTES_MIN),
+        match self {
+            MemoryShare::Bytes(0) => 0,
+            MemoryShare::Percent(_) if maxmemory == 0 => 0,
+            share => share.bytes(maxmemory).max(CLIENTS_BYTES_MIN),
         }
     }
 

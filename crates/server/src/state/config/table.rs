@@ -272,8 +272,9 @@ const CLIENTS: &[Setting] = &[
         "maxmemory-clients",
         Anytime,
         Kind::MemoryOrPercent { get: |c| c.maxmemory_clients, set: |c, share| c.maxmemory_clients = share },
-        "How much memory all clients may take together, in bytes or in percent of `maxmemory`; 0 is no limit. Beyond \
-         it those that take most are closed, but for those that asked for CLIENT NO-EVICT.",
+        "How much memory all clients may take together, in bytes or in percent of `maxmemory`; 0 is no limit, \
+         and less than 128 KB counts as that. Beyond it those that take most are closed, but for those that asked for \
+         CLIENT NO-EVICT.",
         "Set it where many clients together could take memory that the data needs.",
     ),
     row(
