@@ -329,4 +329,12 @@ const TABLE: &str = "
     =5                         |
     HDEL e f                   | HDEL e f
     HSET e g 1                 | HSET e g 1
+    XADD u 1-1 a 1             | XADD u 1-1 a 1
+    XGROUP CREATE u g 0        | XGROUP CREATE u g 0
+    XREADGROUP GROUP g c STREAMS u > | MULTI; XCLAIM u g c 0 1-1 TIME 1780000002135 RETRYCOUNT 1 FORCE JUSTID \
+        LASTID 1-1; XGROUP SETID u g 1-1 ENTRIESREAD 1; EXEC
+    XDEL u 1-1                 | XDEL u 1-1
+    XDELEX u ACKED IDS 1 1-1   |
+    XDELEX u DELREF IDS 1 1-1  | XDELEX u DELREF IDS 1 1-1
+    XDELEX u DELREF IDS 1 1-1  |
 ";

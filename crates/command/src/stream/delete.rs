@@ -120,7 +120,7 @@ fn listed_ids(args: &Args<'_>, index: usize) -> Result<Vec<Id>, Error> {
 /// What XDELEX and XACKDEL say of an entry.
 pub(super) fn code(fate: Fate) -> i64 {
     match fate {
-        Fate::Missing => -1,
+        Fate::Missing | Fate::Released => -1,
         Fate::Deleted => 1,
         Fate::Kept => 2,
     }
@@ -135,15 +135,17 @@ fn xdelex(call: &mut Call<'_, '_>) -> Done {
         ids.iter().for_each(|_| call.reply.int(-1));
         return Ok(());
     }
-    let mut deleted = 0;
+    let (mut deleted, mut released) = (0, 0);
     if let Some(mut stream) = call.view.stream_mut(key)? {
         for id in ids {
             let fate = stream.delete_with(id, references);
             deleted += u64::from(fate == Fate::Deleted);
+            released += u64::from(fate == Fate::Released);
             call.reply.int(code(fate));
         }
     }
     call.view.changed(key, deleted, Event::stream("xdel").idle());
+    call.view.dirty(released);
     Ok(())
 }
 

@@ -24,6 +24,8 @@ pub enum References {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Missing,
+    /// It was missing, but groups had its id pending, and have it no longer.
+    Released,
     Deleted,
     /// It stays, because it is referred to.
     Kept,
@@ -40,27 +42,30 @@ impl Stream {
         self.groups().any(|group| group.refers_to(id))
     }
 
-    /// Makes an id not pending any more, in all groups.
-    fn release_everywhere(&mut self, id: Id) {
-        if self.groups().any(|group| group.pending(id).is_some()) {
+    /// Makes an id not pending any more, in all groups, and says whether it was in any.
+    fn release_everywhere(&mut self, id: Id) -> bool {
+        let is_pending = self.groups().any(|group| group.pending(id).is_some());
+        if is_pending {
             self.groups_mut().for_each(|group| {
                 group.release(id);
             });
         }
+        is_pending
     }
 
     /// Deletes the entry `id` as far as `references` allows, and says what became of it.
     pub fn delete_with(&mut self, id: Id, references: References) -> Fate {
-        match references {
-            References::Keep => {}
+        let is_released = match references {
+            References::Keep => false,
             References::Delete => self.release_everywhere(id),
-            References::Respect => {
-                if self.contains(id) && self.is_referred_to(id) {
-                    return Fate::Kept;
-                }
-            }
+            References::Respect if self.contains(id) && self.is_referred_to(id) => return Fate::Kept,
+            References::Respect => false,
+        };
+        match self.delete(id) {
+            true => Fate::Deleted,
+            false if is_released => Fate::Released,
+            false => Fate::Missing,
         }
-        if self.delete(id) { Fate::Deleted } else { Fate::Missing }
     }
 
     /// Trims the stream as far as `references` allows, and returns how many entries were removed.

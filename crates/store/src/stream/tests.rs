@@ -138,6 +138,7 @@ fn references_keep_an_entry_or_go_with_it() {
     assert_eq!(fates, [Fate::Deleted, Fate::Kept, Fate::Kept, Fate::Missing]);
     assert_eq!(stream.delete_with(id(2), References::Keep), Fate::Deleted);
     assert_eq!(stream.group(b"g").unwrap().pending_len(), 2);
+    assert_eq!(stream.delete_with(id(2), References::Delete), Fate::Released);
     assert_eq!(stream.delete_with(id(2), References::Delete), Fate::Missing);
     assert_eq!(stream.group(b"g").unwrap().pending_len(), 1);
     assert_eq!(stream.trim_with(Trim::MaxLen(0), Precision::Exact, References::Respect), 0);
