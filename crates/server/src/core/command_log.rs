@@ -33,6 +33,10 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
+    /// Nothing is logged.
+    pub(crate) const NONE: Bounds =
+        Bounds { ticks: u64::MAX, request_bytes: usize::MAX, reply_bytes: usize::MAX };
+
     /// The bounds that these settings make. A log that is off has none.
     pub(crate) fn of(config: &Config, meter: &Meter) -> Bounds {
         let rules = &config.command_log;

@@ -7,7 +7,7 @@ use crate::core::queue::Queue;
 use crate::core::subscriptions::Subscriptions;
 use crate::core::tracking::tracker::Tracker;
 use crate::core::waiters::Waiter;
-use crate::state::acl::{User, Users};
+use crate::state::acl::{DEFAULT_USER, User, Users};
 use crate::state::counters::{Count, Counters};
 use crate::state::log::NAME_BYTES_LOGGED;
 use crate::state::pubsub::Topic;
@@ -87,6 +87,14 @@ pub(crate) struct ClientRecord {
     pub(crate) details: Mutex<ClientDetails>,
 }
 
+/// How a connection has come, and to whom.
+pub(crate) struct Way {
+    pub(crate) peer: net::Peer,
+    pub(crate) fd: i32,
+    pub(crate) worker: usize,
+    pub(crate) is_secure: bool,
+}
+
 /// What a connection keeps of requests that have not run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueryBuffer {
@@ -102,6 +110,45 @@ impl ClientRecord {
     pub(crate) const NO_COMMAND: u32 = u32::MAX;
     /// `queued` outside a transaction, as CLIENT LIST shows it.
     pub(crate) const NO_TRANSACTION: i64 = -1;
+
+    /// Of a connection that has sent nothing yet.
+    pub(crate) fn new(id: u64, way: Way, now: Millis) -> ClientRecord {
+        let Way { peer, fd, worker, is_secure } = way;
+        ClientRecord {
+            id,
+            peer,
+            fd,
+            worker,
+            created_ms: now.0,
+            last_active_ms: now.0.into(),
+            commands: 0.into(),
+            bytes_in: 0.into(),
+            bytes_out: 0.into(),
+            query_buffer_bytes: 0.into(),
+            query_len_bytes: 0.into(),
+            query_parsed_bytes: 0.into(),
+            tls_bytes: 0.into(),
+            output_buffer_bytes: 0.into(),
+            subscriptions: Default::default(),
+            subscription_bytes: 0.into(),
+            queued: ClientRecord::NO_TRANSACTION.into(),
+            queue_bytes: 0.into(),
+            watched: 0.into(),
+            watched_bytes: 0.into(),
+            watch_mark: OnceLock::new(),
+            name_bytes: 0.into(),
+            last_row: ClientRecord::NO_COMMAND.into(),
+            is_killed: false.into(),
+            is_closing: false.into(),
+            is_parked: false.into(),
+            is_secure,
+            waiter_bytes: 0.into(),
+            tracker: OnceLock::new(),
+            tracking_bytes: 0.into(),
+            waiting: None.into(),
+            details: ClientDetails { user: DEFAULT_USER.to_vec(), ..ClientDetails::default() }.into(),
+        }
+    }
 
     /// The addresses as CLIENT LIST shows them and CLIENT KILL compares them: the client's, then ours. It
     /// allocates.
@@ -327,6 +374,26 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// A connection's state before its first request.
+    pub(crate) fn new(conn: net::ConnId, record: Arc<ClientRecord>, users: &Users) -> Session {
+        Session {
+            record,
+            conn,
+            subscriptions: None,
+            db: 0,
+            modes: Modes::of_new(users),
+            user: Arc::clone(users.default_user()),
+            users_version: users.version(),
+            after: After::Next,
+            queue: None,
+            watching: None,
+            waiting: None,
+            reply_mode: ReplyMode::default(),
+            leaves_trace: true,
+            records_end: 0,
+        }
+    }
+
     /// Whether the client has to log in before it may do anything. Clients that are connected when the
     /// default user's password is taken away are served, and asked again when there is a new one.
     pub(crate) fn must_log_in(&self, users: &Users) -> bool {

@@ -8,15 +8,15 @@ use crate::core::error;
 use crate::core::mailbox::Message;
 use crate::core::modes::Modes;
 use crate::core::server::Server;
-use crate::core::session::{After, ClientDetails, ClientRecord, QueryBuffer, ReplyMode, Session};
-use crate::state::acl::{DEFAULT_USER, User, Users};
+use crate::core::session::{ClientRecord, QueryBuffer, Session, Way};
+use crate::state::acl::User;
 use crate::state::config::Config;
 use net::{Accepted, CloseWhen, ConnId, Peer, SocketOptions};
 use resp::{Parser, Protocol};
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::{Arc, OnceLock};
 
 impl Worker<'_> {
     /// Listens at the present listeners: CONFIG SET has changed them.
@@ -104,7 +104,7 @@ impl Worker<'_> {
         record.note_tls(self.engine.tls_bytes(id), self.executor.counters());
         self.server.clients().insert(record.id, Arc::clone(&record));
         self.ids.insert(record.id, id);
-        self.table.insert(connection(id, session(id, record, self.executor.users_now())));
+        self.table.insert(connection(id, Session::new(id, record, self.executor.users_now())));
         if is_denied {
             self.server.stats.connections_rejected.fetch_add(1, Relaxed);
             self.engine.send(id, &mut error::PROTECTED.as_bytes().to_vec());
@@ -126,41 +126,9 @@ impl Worker<'_> {
 
     /// What other workers will see of the new connection.
     fn record(&self, fd: i32, peer: Peer, is_secure: bool) -> Arc<ClientRecord> {
-        let now = self.executor.steady();
-        Arc::new(ClientRecord {
-            id: self.server.next_client_id.fetch_add(1, Relaxed),
-            peer,
-            fd,
-            worker: self.index,
-            created_ms: now.0,
-            last_active_ms: now.0.into(),
-            commands: 0.into(),
-            bytes_in: 0.into(),
-            bytes_out: 0.into(),
-            query_buffer_bytes: 0.into(),
-            query_len_bytes: 0.into(),
-            query_parsed_bytes: 0.into(),
-            tls_bytes: 0.into(),
-            output_buffer_bytes: 0.into(),
-            subscriptions: Default::default(),
-            subscription_bytes: 0.into(),
-            queued: ClientRecord::NO_TRANSACTION.into(),
-            queue_bytes: 0.into(),
-            watched: 0.into(),
-            watched_bytes: 0.into(),
-            watch_mark: OnceLock::new(),
-            name_bytes: 0.into(),
-            last_row: ClientRecord::NO_COMMAND.into(),
-            is_killed: false.into(),
-            is_closing: false.into(),
-            is_parked: false.into(),
-            is_secure,
-            waiter_bytes: 0.into(),
-            tracker: OnceLock::new(),
-            tracking_bytes: 0.into(),
-            waiting: None.into(),
-            details: ClientDetails { user: DEFAULT_USER.to_vec(), ..ClientDetails::default() }.into(),
-        })
+        let id = self.server.next_client_id.fetch_add(1, Relaxed);
+        let way = Way { peer, fd, worker: self.index, is_secure };
+        Arc::new(ClientRecord::new(id, way, self.executor.steady()))
     }
 
     /// Applies changed users to clients that listen: they may have no turn in which the change would be seen.
@@ -244,26 +212,6 @@ impl Worker<'_> {
     }
 }
 
-/// A connection's state before its first request.
-fn session(conn: ConnId, record: Arc<ClientRecord>, users: &Users) -> Session {
-    Session {
-        record,
-        conn,
-        subscriptions: None,
-        db: 0,
-        modes: Modes::of_new(users),
-        user: Arc::clone(users.default_user()),
-        users_version: users.version(),
-        after: After::Next,
-        queue: None,
-        watching: None,
-        waiting: None,
-        reply_mode: ReplyMode::default(),
-        leaves_trace: true,
-        records_end: 0,
-    }
-}
-
 fn connection(id: ConnId, session: Session) -> Connection {
     Connection {
         id,
@@ -314,7 +262,7 @@ fn turn_away(accepted: Accepted, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::acl::{Catalog, Rules};
+    use crate::state::acl::{Catalog, Rules, Users};
     use crate::state::config::ChannelDefault;
 
     fn peer(address: &str) -> Peer {

@@ -62,12 +62,7 @@ const TWO: &[u8] =
     b"file appendonly.aof.1.incr.aof seq 1 type i\nfile appendonly.aof.2.incr.aof seq 2 type i\n";
 
 pub(crate) fn command(words: &str) -> Vec<u8> {
-    let words: Vec<&str> = words.split(' ').collect();
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    words
-        .iter()
-        .for_each(|word| bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes()));
-    bytes
+    request(&words.split(' ').collect::<Vec<_>>())
 }
 
 /// A list of numbers, whose length says how many commands were run.

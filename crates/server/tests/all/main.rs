@@ -3,6 +3,7 @@
 mod acl;
 mod append_moves;
 mod append_only;
+mod append_scripts;
 mod append_times;
 mod attack;
 #[allow(dead_code, unreachable_pub, reason = "testkit uses all of it")]

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use testkit::kills::{Keep, Options, run};
 use testkit::redis_server::skip_without;
+use testkit::resp_client::request;
 
 /// How often a server is killed. `cargo xtask kills` does so for long.
 const KILLS: u64 = 12;
@@ -320,4 +321,20 @@ fn a_file_of_commands_alone_goes_from_server_to_server_and_back() {
         assert!(peer.told("FUNCTION LIST").contains("library_name"), "libraries are kept");
         peer.stop();
     }
+}
+
+/// Redis before 5 wrote EVAL itself. It was not refused when it was run first.
+#[test]
+fn neither_memory_nor_time_keeps_a_script_of_a_file_from_running() {
+    let mut home = Home::new("script-of-file");
+    let script =
+        "redis.call('SET', 'x', string.rep('x', 100000)) for i = 1, 1000000 do end redis.call('SET', 'y', 1)";
+    let promising = "#!lua\nredis.call('SET', 'z', 1)";
+    let file = [script, script, promising].map(|script| request(&["EVAL", script, "0"])).concat();
+    std::fs::write(home.path.join("appendonly.aof"), file).unwrap();
+    home.start(&["--save", "", "--appendonly", "yes", "--maxmemory", "1", "--busy-reply-threshold", "1"]);
+    assert_eq!(
+        home.told("STRLEN x\r\nGET y\r\nGET z\r\nSLOWLOG LEN"),
+        ":100000\r\n$1\r\n1\r\n$1\r\n1\r\n:0\r\n+OK\r\n"
+    );
 }

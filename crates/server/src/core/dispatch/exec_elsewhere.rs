@@ -39,7 +39,7 @@ impl<'s> Executor<'s> {
             || self.keeps_sessions
             || self.is_alone
             || self.attempt.is_some()
-            || self.runs_scripts;
+            || self.runs_scripts();
         let is_shown = self.server.monitors.is_any() || !session.reply_mode.answers();
         if stays || is_shown {
             return None;

@@ -70,6 +70,7 @@ use net::{Meter, Scale, Tick};
 use record::Says;
 use remember::Reader;
 use resp::{Args, Framing, Reply};
+use script::ScriptsRun;
 pub(crate) use script::WroteAll;
 use script::attempt::{Attempt, Attempts};
 use script::interpreter::Interpreter;
@@ -198,10 +199,7 @@ pub(crate) struct Executor<'s> {
     errand: Option<Errand>,
     /// All requests run here.
     keeps_sessions: bool,
-    /// It is that of the thread of scripts.
-    runs_scripts: bool,
-    /// Scripts that take long are ended.
-    bounds_scripts: bool,
+    scripts: ScriptsRun,
     interpreter: Option<Box<Interpreter>>,
     functions: Option<Box<FunctionInterpreter>>,
     /// While a script runs: the wall clock in microseconds, once it was read.
@@ -265,8 +263,7 @@ impl<'s> Executor<'s> {
             has_muted: false,
             errand: None,
             keeps_sessions: false,
-            runs_scripts: false,
-            bounds_scripts: false,
+            scripts: ScriptsRun::InAttempts,
             interpreter: None,
             functions: None,
             stopped_us: None,
@@ -277,7 +274,7 @@ impl<'s> Executor<'s> {
 
     /// For the thread of scripts, which is no worker and counts behind the last of them.
     pub(crate) fn for_scripts(server: &'s Server) -> Executor<'s> {
-        Executor { runs_scripts: true, ..Executor::new(server, server.mailboxes.len()) }
+        Executor { scripts: ScriptsRun::ForGood, ..Executor::new(server, server.mailboxes.len()) }
     }
 
     /// The settings by which this worker goes at the moment.
@@ -702,7 +699,9 @@ impl<'s> Executor<'s> {
             }
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_long(session, row, ways.keys, request, reply),
             Run::Server(ServerRun::Begin) => self.multi(session, reply),
-            Run::Server(ServerRun::Queue) if session.has_queued(Flags::RUNS_SCRIPT) && !self.runs_scripts => {
+            Run::Server(ServerRun::Queue)
+                if session.has_queued(Flags::RUNS_SCRIPT) && !self.runs_scripts() =>
+            {
                 self.exec_with_scripts(session, reply)
             }
             Run::Server(ServerRun::Queue) => self.exec(session, reply),

@@ -5,14 +5,25 @@
 //! says that it went, as it was when the file was written: else an APPEND behind it would make a new key,
 //! which has no deadline. The clock goes on all the same: a lifetime that counts from the present (SETEX, in
 //! the file of an old server or of another program) begins when its command is run.
+use super::script::ScriptsRun;
 use super::{Executor, Request, admit};
-use crate::core::call::ServerRun;
-use crate::core::registry::Run;
+use crate::core::call::{Functions, ServerRun};
+use crate::core::command_log::Bounds;
+use crate::core::error;
+use crate::core::modes::Modes;
+use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
+use crate::core::session::{ClientRecord, Session, Way};
 use crate::state::clock::Moment;
-use command::{Call, DataRun};
-use resp::Reply;
+use command::{Call, DataRun, Done};
+use net::{ConnId, Peer};
+use resp::{Args, Reply};
+use std::path::PathBuf;
+use std::sync::Arc;
 use store::BEFORE_ALL;
+
+/// Scripts of a file have no client.
+const NO_CONNECTION: ConnId = ConnId { index: u32::MAX, generation: 0 };
 
 /// Why a command of a file is not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +35,8 @@ impl<'s> Executor<'s> {
         let mut executor = Executor::new(server, worker);
         executor.set_now(Moment { wall: BEFORE_ALL, steady: BEFORE_ALL });
         executor.is_alone = is_alone;
+        executor.scripts = ScriptsRun::Replayed;
+        (executor.bounds, executor.ticks_max) = (Bounds::NONE, u64::MAX);
         executor
     }
 
@@ -39,8 +52,8 @@ impl<'s> Executor<'s> {
         result
     }
 
-    /// Runs a command on the data of this database, or one that changes libraries of functions. Other
-    /// commands on the server do nothing.
+    /// Runs a command on the data of this database, a script, or one that changes libraries of functions.
+    /// Other commands on the server do nothing.
     pub(crate) fn replay(
         &mut self,
         db: u16,
@@ -64,9 +77,12 @@ impl<'s> Executor<'s> {
             }
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys.run, request, reply),
             Run::Data(DataRun::LongWhole(_, long)) => self.run_on_all(db, long.run, args, reply),
-            Run::Server(ServerRun::Function(what)) => {
-                self.replay_functions(what, &args, reply);
+            Run::Server(ServerRun::Function(Functions::Change(what))) => {
+                self.replay_change(what, &args, reply);
                 Ok(())
+            }
+            Run::Server(ServerRun::Script(_) | ServerRun::Function(Functions::Call(_))) => {
+                self.replay_script(db, row, args, reply)
             }
             Run::Data(DataRun::Container) | Run::Server(_) => Ok(()),
         };
@@ -77,7 +93,32 @@ impl<'s> Executor<'s> {
         Ok(())
     }
 
-    /// The same for a command of one key, where keys come in hash order, shard by shard.
+    /// Runs a script again. Redis before 5 wrote EVAL itself into its file, not what came of it.
+    #[cold]
+    fn replay_script(&mut self, db: u16, row: &'s Row, args: Args<'_>, reply: &mut Reply) -> Done {
+        let peer = Peer::Unix { path: PathBuf::new() };
+        let way = Way { peer, fd: -1, worker: self.worker, is_secure: false };
+        let record = Arc::new(ClientRecord::new(0, way, self.now.steady));
+        let mut session = Session::new(NO_CONNECTION, record, &self.users);
+        session.modes.clear(Modes::RESTRICTED);
+        session.db = db;
+        loop {
+            let done = match row.run {
+                Run::Server(ServerRun::Script(what)) => {
+                    self.run_scripting(&mut session, (row, what), args, reply)
+                }
+                Run::Server(ServerRun::Function(what)) => {
+                    self.run_functions(&mut session, (row, what), args, reply)
+                }
+                _ => return Ok(()),
+            };
+            if !done.as_ref().is_err_and(error::is_put_off) {
+                return done;
+            }
+        }
+    }
+
+    /// [`Executor::replay`] for a command of one key, where keys come in hash order, shard by shard.
     pub(crate) fn replay_in_order(
         &mut self,
         db: u16,

@@ -2,10 +2,10 @@
 //! of functions there (`core/functions`); a function runs as a script does from there on. A library that
 //! keeps nothing from call to call is as good in any other interpreter, so its functions are attempted by
 //! workers like scripts.
-use super::Executor;
 use super::call::{Code, FIRST_KEY, ScriptCall, count_keys};
 use super::host::Reach;
 use super::interpreter::sha_of_hex;
+use super::{Executor, ScriptsRun};
 use crate::core::call::{Access, Change, Functions, Scripting, ServerRun};
 use crate::core::error;
 use crate::core::functions::{FunctionInterpreter, Limit};
@@ -29,7 +29,7 @@ impl<'s> Executor<'s> {
         args: Args<'_>,
         reply: &mut Reply,
     ) -> Done {
-        if !self.runs_scripts {
+        if !self.runs_scripts() {
             let attempted = match what {
                 Functions::Call(access) => self.attempt_function(session, (row, access), (args, reply)),
                 Functions::Change(_) => None,
@@ -55,7 +55,7 @@ impl<'s> Executor<'s> {
         })?;
         // If all has gone that it holds it ends here, where nobody waits for it.
         let interpreter = Some(interpreter).filter(|interpreter| !interpreter.is_stale(libraries));
-        if !self.bounds_scripts {
+        if self.scripts == ScriptsRun::ForGood {
             let bytes = interpreter.as_ref().map_or(0, |interpreter| interpreter.machine.used_bytes());
             libraries.note_interpreter(bytes);
         }
@@ -214,8 +214,7 @@ impl<'s> Executor<'s> {
     }
 
     /// What an append-only file holds of them.
-    pub(in super::super) fn replay_functions(&mut self, what: Functions, args: &Args<'_>, reply: &mut Reply) {
-        let Functions::Change(what) = what else { return };
+    pub(in super::super) fn replay_change(&mut self, what: Change, args: &Args<'_>, reply: &mut Reply) {
         let interpreter = self.take_functions();
         let interpreter = self.functions.insert(interpreter);
         if let Err(why) = interpreter.change(self.server, (what, args), Limit::Nothing, reply) {

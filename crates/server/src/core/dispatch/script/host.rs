@@ -2,6 +2,7 @@
 //!
 //! A command of a script is checked as in Redis: may scripts call it at all, may the user, may this script
 //! write, is there memory? Then it runs as a request of EXEC does, and is counted as one.
+use super::ScriptsRun;
 use super::attempt::{self, Attempt, Fate};
 use crate::core::dispatch::exec::{Handler, Left};
 use crate::core::dispatch::{Executor, Request};
@@ -101,10 +102,11 @@ impl<'h, 's> ScriptHost<'h, 's> {
         (reach, held): (Reach, Held<'s>),
     ) -> ScriptHost<'h, 's> {
         const NS_A_MS: u64 = 1_000_000;
-        let threshold_ms = executor.config.busy_reply_threshold_ms;
-        let patience_ms = match threshold_ms {
-            0 => executor.bounds_scripts.then_some(BOUND_MS),
-            ms => Some(ms),
+        let patience_ms = match (executor.scripts, executor.config.busy_reply_threshold_ms) {
+            (ScriptsRun::Replayed, _) => None,
+            (ScriptsRun::Bounded, 0) => Some(BOUND_MS),
+            (_, 0) => None,
+            (_, ms) => Some(ms),
         };
         let patience_ticks = patience_ms.map(|ms| executor.meter.ticks(ms.saturating_mul(NS_A_MS)));
         let began = executor.meter.read();
@@ -173,7 +175,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
             return Ok(Some(error::WRITE_IN_READONLY_SCRIPT.into()));
         }
         // Once it has written it may go on: half of it would be worse.
-        let refusing = server.persistence.refusing();
+        let refusing = self.executor.refusing();
         if writes
             && !self.has_written
             && refusing != NOTHING
@@ -360,7 +362,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
         }
         let elapsed = now.since(self.began);
         if self.patience_ticks.is_some_and(|patience| elapsed >= patience) {
-            if self.executor.bounds_scripts {
+            if self.executor.scripts == ScriptsRun::Bounded {
                 return Err(self.killed());
             }
             self.become_slow(elapsed);

@@ -57,7 +57,33 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Held;
 
+/// How an executor runs scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScriptsRun {
+    /// It attempts them. One that takes long, or cannot be taken back, goes to the thread of scripts.
+    InAttempts,
+    /// For good: it is that of the thread of scripts.
+    ForGood,
+    /// For good, and one that takes long is ended.
+    Bounded,
+    /// For good, because a file says that they have run: nothing refuses, ends or logs them now.
+    Replayed,
+}
+
 impl<'s> Executor<'s> {
+    /// Scripts run here for good.
+    pub(super) fn runs_scripts(&self) -> bool {
+        self.scripts != ScriptsRun::InAttempts
+    }
+
+    /// Why writes are refused.
+    fn refusing(&self) -> u8 {
+        match self.scripts {
+            ScriptsRun::Replayed => NOTHING,
+            _ => self.server.persistence.refusing(),
+        }
+    }
+
     /// A command that runs, or compiles, a script.
     #[cold]
     pub(super) fn run_scripting(
@@ -67,14 +93,17 @@ impl<'s> Executor<'s> {
         args: Args<'_>,
         reply: &mut Reply,
     ) -> Done {
-        if !self.runs_scripts && !self.may_attempt(&args) {
+        if !self.runs_scripts() && !self.may_attempt(&args) {
             self.give_script_up(session);
             return Ok(());
         }
         let mut interpreter = self.take_interpreter();
         let done = self.run_with(&mut interpreter, session, (row, what), (args, reply));
         interpreter.machine.tidy();
-        self.counters.interpreter_bytes.store(interpreter.machine.used_bytes() as u64, Relaxed);
+        if self.scripts != ScriptsRun::Replayed {
+            let bytes = interpreter.machine.used_bytes() as u64;
+            self.counters.interpreter_bytes.store(bytes, Relaxed);
+        }
         self.interpreter = Some(interpreter);
         done
     }
@@ -99,9 +128,9 @@ impl<'s> Executor<'s> {
             self.lend_for_scripts(session);
             return Ok(());
         }
-        (self.runs_scripts, self.bounds_scripts) = (true, true);
+        self.scripts = ScriptsRun::Bounded;
         let done = self.exec(session, reply);
-        (self.runs_scripts, self.bounds_scripts) = (false, false);
+        self.scripts = ScriptsRun::InAttempts;
         done
     }
 
@@ -172,7 +201,7 @@ impl<'s> Executor<'s> {
         // One that is refused before it begins is shown too.
         let found = find(interpreter, cache, what, &args).inspect_err(|_| self.show(session, row, &args));
         let (known, keys) = found?;
-        let is_decided = self.runs_scripts || self.attempts.are_of_queue();
+        let is_decided = self.runs_scripts() || self.attempts.are_of_queue();
         if !is_decided && !known.tries.by_itself.is_worth_an_attempt() {
             self.give_script_up(session);
             return Ok(());
@@ -192,7 +221,7 @@ impl<'s> Executor<'s> {
     }
 
     fn run_script(&mut self, call: &ScriptCall<'_, 's>, session: &mut Session, reply: &mut Reply) -> Done {
-        if self.runs_scripts {
+        if self.runs_scripts() {
             return self.alone(|this| this.start_script(call, Reach::Everything, session, reply))?.map(drop);
         }
         if let QueueAttempt::Runs(reach) = self.attempts.queue {
@@ -252,7 +281,7 @@ impl<'s> Executor<'s> {
         self.show(session, call.row, &args);
         let start = self.may_start(call.code.flags(), call.access, call.code.name())?;
         let held = self.attempts.held.take().unwrap_or_else(|| self.hold_for(call, reach));
-        if self.attempt.is_none() && !self.runs_scripts {
+        if self.attempt.is_none() && !self.runs_scripts() {
             self.begin_attempt(&held);
         }
         let words = args.iter_from(FIRST_KEY);
@@ -302,7 +331,7 @@ impl<'s> Executor<'s> {
         if has_flags && may_write && access == Access::ReadOnly {
             return Err(error::script_may_write());
         }
-        let refusing = self.server.persistence.refusing();
+        let refusing = self.refusing();
         if has_flags && may_write && refusing != NOTHING {
             self.look_at_disk_for_scripts(refusing)?;
         }
@@ -321,7 +350,9 @@ impl<'s> Executor<'s> {
 
     /// Whether there is no memory, though what can be evicted was.
     fn is_full_for_scripts(&mut self) -> bool {
-        self.memory_limit.is_set() && self.room_for_bytes(0, None) == Room::None
+        self.scripts != ScriptsRun::Replayed
+            && self.memory_limit.is_set()
+            && self.room_for_bytes(0, None) == Room::None
     }
 
     /// Why a script may not write, because of the disk.
@@ -337,7 +368,7 @@ impl<'s> Executor<'s> {
 
     /// Shows the request to those who watch with MONITOR, before the commands of its script.
     fn show(&mut self, session: &Session, row: &Row, args: &Args<'_>) {
-        if self.server.monitors.is_any() {
+        if self.scripts != ScriptsRun::Replayed && self.server.monitors.is_any() {
             self.feed.add_script(row, args, session, self.server.clock.now_us());
         }
     }
