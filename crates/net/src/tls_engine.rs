@@ -241,14 +241,13 @@ impl<E: Engine> TlsEngine<E> {
         let Some(slot) = slot_of(&mut self.slots, id) else { return };
         let is_done = slot.session.stage() != Stage::Handshake;
         let early = std::mem::take(&mut slot.early);
-        match is_done {
-            true if !early.is_empty() => drop(slot.session.seal(&early, &mut self.sealed)),
-            true => {}
-            false => slot.early = early,
+        let is_lost = is_done && !early.is_empty() && !slot.session.seal(&early, &mut self.sealed);
+        if !is_done {
+            slot.early = early;
         }
         slot.is_answered |= !self.sealed.is_empty();
         let is_closing = is_done && std::mem::take(&mut slot.is_closing);
-        let has_news = !slot.plain.is_empty() || slot.session.stage() == Stage::Ended;
+        let has_news = !slot.plain.is_empty() || slot.session.stage() == Stage::Ended || is_lost;
         self.send_sealed(id);
         if is_closing {
             self.close(id, CloseWhen::Flushed);
@@ -428,8 +427,13 @@ impl<E: Engine> TlsEngine<E> {
             return slot.early.len();
         }
         if !data.is_empty() {
-            slot.session.seal(data, &mut self.sealed);
+            let is_sealed = slot.session.seal(data, &mut self.sealed);
             data.clear();
+            if !is_sealed {
+                cold_path();
+                // That the session has failed is told by `receive`.
+                self.note_news(id);
+            }
         }
         let unsent = match leave {
             Leave::Soon => self.inner.send_at_once(id, &mut self.sealed),

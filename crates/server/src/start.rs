@@ -383,8 +383,7 @@ fn share(
     background: Background,
 ) -> Result<(Arc<Server>, Engines), StartError> {
     let logged = |e: &StartError| log.warning(&e.0);
-    let random = random_bytes().map_err(|e| cannot("read the system's randomness", &e));
-    let random = random.inspect_err(logged)?;
+    let random = random_bytes().inspect_err(logged)?;
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| random[at * 8 + i]));
     let engine_name = opened[0].name;
     let engines: Engines = opened.into_iter().map(|opened| opened.engine).collect();
@@ -412,6 +411,7 @@ fn share(
         accounts,
         replication_id: ReplicationId::new(word(3)),
         next_client_id: 1.into(),
+        no_client_to_close: Default::default(),
         clients: Default::default(),
         stats: Stats::default(),
         warnings: Default::default(),
@@ -503,10 +503,10 @@ fn accounts(
 
 /// Randomness of the system: 16 bytes for the hash seed, 8 for commands that choose at random, 8 for the
 /// replication id, 20 for the run id, 32 for ACL GENPASS.
-fn random_bytes() -> std::io::Result<[u8; 84]> {
+fn random_bytes() -> Result<[u8; 84], StartError> {
     let mut bytes = [0; 84];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map(|()| bytes).map_err(|e| cannot("read the system's randomness", &e))
 }
 
 /// Starts the thread of one worker.

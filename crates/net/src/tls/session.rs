@@ -14,6 +14,7 @@
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
 use rustls::{Error, ServerConfig};
+use std::hint::cold_path;
 use std::sync::Arc;
 
 /// More than a record grows by when it is encrypted, its head included.
@@ -141,13 +142,18 @@ impl Session {
         Err(error)
     }
 
-    /// Encrypts all of `data` behind what is in `out`. Returns whether it could: not before the handshake is
-    /// done, nor after a failure.
+    /// Encrypts all of `data` behind what is in `out`, once the handshake is done. Returns whether it could.
+    /// Where not the session has failed: whatever came behind `data` would be taken for what follows.
     pub(crate) fn seal(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {
         let records = data.len().div_ceil(RECORD_BYTES);
-        self.write(data.len() + records * RECORD_GROWS_BYTES, out, |room, traffic| {
+        let is_done = self.write(data.len() + records * RECORD_GROWS_BYTES, out, |room, traffic| {
             traffic.encrypt(data, room)
-        })
+        });
+        if !is_done {
+            cold_path();
+            self.stage = Stage::Failed;
+        }
+        is_done
     }
 
     /// Appends the alert that ends the session. False where there is none: before the handshake is done, or

@@ -20,6 +20,7 @@ use crate::state::config::{AppendSync, Config};
 use crate::state::counters::AllCounters;
 use crate::state::defrag::DefragStats;
 use crate::state::expiry_watch::ExpiryWatch;
+use crate::state::fruitless::Fruitless;
 use crate::state::gate::{Alone, Gates, ShutOut};
 use crate::state::journal::Journal;
 use crate::state::latency::LatencyMonitor;
@@ -60,6 +61,8 @@ pub(crate) struct Server {
     pub(crate) clients: Mutex<BTreeMap<u64, Arc<ClientRecord>>>,
     /// Ids begin at 1 and are never used twice.
     pub(crate) next_client_id: AtomicU64,
+    /// Where `maxmemory-clients` is passed by clients that must not be closed.
+    pub(crate) no_client_to_close: Fruitless,
     /// One for each worker, by its index: how the others reach it.
     pub(crate) mailboxes: Arc<Mailboxes>,
     /// Who listens to which channel.

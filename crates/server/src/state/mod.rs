@@ -29,6 +29,7 @@ pub(crate) mod counters;
 pub(crate) mod defrag;
 pub(crate) mod disk;
 pub(crate) mod expiry_watch;
+pub(crate) mod fruitless;
 pub(crate) mod gate;
 pub(crate) mod histogram;
 pub(crate) mod journal;

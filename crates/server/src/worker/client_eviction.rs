@@ -2,8 +2,8 @@
 //!
 //! Each worker keeps the sums over its clients (`Counters::client_bytes`), so looking costs a few loads a
 //! worker, and only where the limit is set. The records are gone through only when the sums are over the
-//! limit. Clients that are about to be closed are not among the records any more, so nobody is closed for
-//! what such a client still holds.
+//! limit, and not again at once if there was none to close (`state/fruitless.rs`). Clients that are about to
+//! be closed are not among the records any more, so nobody is closed for what such a client still holds.
 use crate::core::client_line::line_of;
 use crate::core::client_memory::{IDLE_BYTES, bytes_of};
 use crate::core::server::Server;
@@ -17,10 +17,15 @@ pub(super) fn relieve(server: &Server, limit_bytes: u64, now_ms: i64) {
     let connections: usize = server.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();
     let buffers = server.counters.sum(|worker| &worker.client_bytes);
     let queues = server.counters.sum(|worker| &worker.queue_bytes);
-    if buffers + queues + connections as u64 * IDLE_BYTES <= limit_bytes {
+    let bytes = buffers + queues + connections as u64 * IDLE_BYTES;
+    if bytes <= limit_bytes || server.no_client_to_close.still_holds(bytes, now_ms) {
         return;
     }
-    for record in take_largest(server, limit_bytes) {
+    let taken = take_largest(server, limit_bytes);
+    if taken.is_empty() {
+        server.no_client_to_close.note(bytes, now_ms);
+    }
+    for record in taken {
         server.log.notice(&format!("Evicting client: {}", line_of(&record, &server.registry, now_ms)));
         server.stats.clients_evicted.fetch_add(1, Relaxed);
         server.kill(&record);
