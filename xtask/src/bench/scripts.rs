@@ -1,9 +1,10 @@
 //! Processor time of scripts, the servers taking turns as in `turns`: one GET and one SET of a key that is
 //! declared or not, a SET and a message, the first in a function, nothing at all, and a loop of ten thousand
-//! HSET and HGET, after which the hash is asked for its size; and writes to collections of 5,000, which are
-//! kept as they were until the script has ended. And how many scripts of forty commands fifty
-//! clients are answered in a second by two workers and by one, where their key is declared and where it is
-//! not, where all of them write to one that is not, in a function, and where four run in an EXEC.
+//! HSET and HGET, after which the hash is asked for its size; writes to collections of 5,000, which are kept
+//! as they were until the script has ended; and reading a list of 5,000 documents. And how many scripts of
+//! forty commands fifty clients are answered in a second by two workers and by one, where their key is
+//! declared and where it is not, where all of them write to one that is not, in a function, and where four
+//! run in an EXEC.
 use super::Options;
 use super::anysize::median;
 use super::client::{Answer, append_request};
@@ -115,6 +116,19 @@ const LARGE: &[Case] = &[
     ),
 ];
 
+/// Documents of some kilobyte that differ in a few bytes in the middle.
+const DOCUMENTS: Case = Case {
+    requests: 2 * CLIENTS,
+    depths: &[1],
+    ..large(
+        "documents",
+        "return #redis.call('LRANGE', KEYS[1], 0, -1)",
+        "local half = string.rep('{\"name\":\"value\"},', 32) for n = 100000, 104999 do \
+         redis.call('RPUSH', 'documents', '[' .. half .. n .. ',' .. half .. '0]') end",
+        &[b"documents"],
+    )
+};
+
 const FORTY_SETS: &str = "local k = KEYS[1] or ARGV[1] for i = 1, 40 do redis.call('HSET', k, i, i) end";
 
 /// Those that two workers run beside one.
@@ -177,7 +191,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let servers = servers?;
     super::server::pin_this("1")?;
     let rounds = options.rounds.unwrap_or(ROUNDS);
-    for case in CASES.iter().chain(LARGE).filter(is_wanted) {
+    for case in CASES.iter().chain(LARGE).chain([&DOCUMENTS]).filter(is_wanted) {
         for depth in case.depths {
             compare(&servers, case, *depth, rounds)?;
         }

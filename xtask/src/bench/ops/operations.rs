@@ -134,6 +134,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("linsert", "list-600", "LINSERT l:# BEFORE element:300 element:300", 300),
     of("lrem none", "list-600", "LREM l:# 0 nothing", 300),
     of("lpos last", "list-600", "LPOS l:# element:599 RANK -1", 300),
+    consuming("ltrim integers", "long-lists", "LTRIM numbers 1 -2", 0),
+    one("lpos near an end", "long-lists", "LPOS long element:99990 RANK -1"),
+    consuming("lrem near an end", "long-lists", "LREM long -1 same", 0),
+    one("linsert near an end", "long-lists", "LINSERT long BEFORE element:20 element"),
     of("lmove", "list-600", "LMOVE l:# l:# LEFT RIGHT", 300),
     of("llen", "list-600", "LLEN l:#", 300),
     of("smismember 10", "set-1000", "SMISMEMBER s:000000000007 m:# m:# m:# m:# m:# m:# m:# m:# m:# m:#", 1_000),
@@ -224,6 +228,7 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
             send(&elements("PFADD", &format!("hll:{n}"), n * 500..n * 500 + 2_000, |i| format!("e{i}")))
         })
     }),
+    ("long-lists", long_lists),
     ("small-sketches", |send| {
         (0..4).try_for_each(|n| {
             send(&elements("PFADD", &format!("hll:{n}"), n * 10..n * 10 + 50, |i| format!("e{i}")))
@@ -276,6 +281,15 @@ fn leader_board(send: Send<'_>) -> Result<(), String> {
             .flat_map(|i| [(i * 7919 % 1_000_003).to_string(), format!("player:{i:012}")]);
         send(&split("ZADD board").into_iter().chain(both).collect::<Vec<String>>())
     })
+}
+
+/// A list of integers in order, and one of texts of which the last are the same.
+fn long_lists(send: Send<'_>) -> Result<(), String> {
+    (0..100_000).step_by(500).try_for_each(|first| {
+        send(&elements("RPUSH", "numbers", first..first + 500, |i| i.to_string()))?;
+        send(&elements("RPUSH", "long", first..first + 500, |i| format!("element:{i}")))
+    })?;
+    (0..20).try_for_each(|_| send(&elements("RPUSH", "long", 0..500, |_| "same".into())))
 }
 
 fn stream(send: Send<'_>) -> Result<(), String> {
