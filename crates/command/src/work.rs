@@ -7,7 +7,8 @@
 use crate::{Call, WholeCall};
 use base::text::parse_i64;
 use resp::Args;
-use store::{Extent, Key, View};
+use std::ops::ControlFlow;
+use store::{Extent, Key, View, ZSetCopy};
 
 /// A request of so many steps may be run elsewhere: it takes about a millisecond. Builds with checks send
 /// away much less, so that every test of these commands also tests that.
@@ -18,7 +19,7 @@ const STEP_BYTES: u64 = 1 << 8;
 pub(crate) const STEPS_AN_EDIT: u64 = 4;
 
 impl Call<'_, '_> {
-    fn extent(&self, key: &Key<'_>) -> Extent {
+    pub(crate) fn extent(&self, key: &Key<'_>) -> Extent {
         self.view.extent(key)
     }
 
@@ -36,6 +37,35 @@ pub(crate) fn all(call: &mut Call<'_, '_>) -> Option<u64> {
 /// The elements of the smallest key, each looked for in all others.
 pub(crate) fn smallest_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
     Some(call.elements().min().unwrap_or(0).saturating_mul(call.keys().len() as u64))
+}
+
+/// So many members are looked for in the other sets before a request is sent to another thread: to send it
+/// takes longer, and it may end among them.
+const PROBED_MEMBERS: u64 = LONG_STEPS / 64;
+
+/// [`smallest_in_all`] for a command that ends when as many members as LIMIT says are in all sets: that may
+/// be among the first.
+pub(crate) fn smallest_in_all_to_limit(call: &mut Call<'_, '_>) -> Option<u64> {
+    let steps = smallest_in_all(call)?;
+    let limit = number_behind(b"LIMIT", &call.args, 2 + call.keys().len());
+    if steps < LONG_STEPS || limit == 0 || limit > PROBED_MEMBERS {
+        return Some(steps);
+    }
+    let sets: Option<Vec<_>> = call.keys().iter().map(|key| call.view.peek_zset_copy(key)).collect();
+    let Some(mut sets) = sets else { return Some(0) };
+    sets.sort_by_key(ZSetCopy::len);
+    let (mut member, mut probed, mut common) = (Vec::new(), 0, 0);
+    sets[0].for_each(&mut |entry| {
+        member.clear();
+        entry.member.append_to(&mut member);
+        probed += 1;
+        common += u64::from(sets[1..].iter().all(|set| set.score(&member).is_some()));
+        match common < limit && probed < PROBED_MEMBERS {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    });
+    Some(if common >= limit { probed } else { steps })
 }
 
 /// The elements of the first key, each looked for in all others.
@@ -105,9 +135,12 @@ pub(crate) fn of_part<'k>(
     Some(count(call.view, key).saturating_mul(STEPS_AN_EDIT))
 }
 
-/// Every byte of a string.
-pub(crate) fn text(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(call.extent(call.key(0)).bytes / STEP_BYTES)
+/// So many bytes of a string are searched before a request is sent to another thread.
+pub(crate) const PROBED_BYTES: u64 = LONG_STEPS * STEP_BYTES / 64;
+
+/// Bytes that are gone through.
+pub(crate) fn of_bytes(count: u64) -> u64 {
+    count / STEP_BYTES
 }
 
 /// Every element of a key, and every byte.
@@ -142,8 +175,13 @@ pub(crate) fn all_keys(call: &WholeCall<'_>) -> Option<u64> {
 
 /// The number behind the last COUNT; 0 where there is none that is a number, for then it is 10 or an error.
 fn count_of(args: &Args<'_>, start: usize) -> u64 {
-    let is_count = |at: &usize| args.at(*at).eq_ignore_ascii_case(b"COUNT");
-    let last = (start..args.len().saturating_sub(1)).rev().find(is_count);
+    number_behind(b"COUNT", args, start)
+}
+
+/// The number behind the last of these words; 0 where there is none.
+fn number_behind(word: &[u8], args: &Args<'_>, start: usize) -> u64 {
+    let is_word = |at: &usize| args.at(*at).eq_ignore_ascii_case(word);
+    let last = (start..args.len().saturating_sub(1)).rev().find(is_word);
     let count = last.and_then(|at| parse_i64(args.at(at + 1)));
     count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
 }

@@ -94,6 +94,12 @@ impl View<'_> {
         found.map(|found| string_value(Meta(found.meta), found.inline, found.outside)).transpose()
     }
 
+    /// The string under `key`, looked at without a trace, for an estimate of what a command will take.
+    pub fn peek_string(&self, key: &Key<'_>) -> Option<Item<'_>> {
+        let found = self.peek(key)?;
+        string_value(Meta(found.meta), found.inline, found.outside).ok()
+    }
+
     /// Writes a string under `key`, in the place of a value of any type. One descent.
     pub fn put_string(&mut self, key: &Key<'_>, value: &[u8], form: Form, expiry: Expiry) {
         if value.len() >= OFFERED_BYTES_MIN

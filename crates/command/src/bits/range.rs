@@ -3,7 +3,9 @@
 use super::row::{ABOUT, ROW};
 use super::words;
 use crate::argument::{from_end, int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
+use crate::{
+    Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, LONG_STEPS, Long, work,
+};
 use base::text::I64Text;
 use resp::Args;
 
@@ -26,7 +28,7 @@ pub(super) const BITCOUNT: Command = Command {
         history: &[("7.0.0", "Takes `BYTE` and `BIT`.")],
         ..ABOUT
     },
-    run: DataRun::Long(&Long::reading(work::text, bitcount)),
+    run: DataRun::Long(&Long::reading(counted, bitcount)),
     ..ROW
 };
 
@@ -51,7 +53,7 @@ pub(super) const BITPOS: Command = Command {
         history: &[("7.0.0", "Takes `BYTE` and `BIT`.")],
         ..ABOUT
     },
-    run: DataRun::Long(&Long::reading(work::text, bitpos)),
+    run: DataRun::Long(&Long::reading(searched, bitpos)),
     ..ROW
 };
 
@@ -100,6 +102,34 @@ impl Part {
         let end = (from_end(self.end, len).max(0) as u64).min(len.checked_sub(1)?);
         (start <= end).then(|| (start * scale, end * scale + scale - 1))
     }
+}
+
+/// The steps of BITCOUNT.
+fn counted(call: &mut Call<'_, '_>) -> Option<u64> {
+    let part = bitcount_part(&call.args).ok();
+    Some(part.map_or(0, |part| work::of_bytes(bytes(call, part))))
+}
+
+/// The steps of BITPOS: those of all bytes, unless the first bytes have the bit.
+fn searched(call: &mut Call<'_, '_>) -> Option<u64> {
+    let (Ok(bit), Ok(part)) = (bit(call.args.at(2)), bitpos_part(&call.args)) else { return Some(0) };
+    let steps = work::of_bytes(bytes(call, part));
+    if steps < LONG_STEPS {
+        return Some(steps);
+    }
+    let Some(item) = call.view.peek_string(call.key(0)) else { return Some(0) };
+    let mut scratch = I64Text::new();
+    let text = item.text(&mut scratch);
+    let is_near = part.bits(text.len()).is_some_and(|(first, last)| {
+        find(text, bit, first, last.min(first + 8 * work::PROBED_BYTES)).is_some()
+    });
+    Some(if is_near { work::of_bytes(work::PROBED_BYTES) } else { steps })
+}
+
+/// How many bytes this part of the string has.
+fn bytes(call: &Call<'_, '_>, part: Part) -> u64 {
+    let len = call.extent(call.key(0)).bytes;
+    part.bits(len as usize).map_or(0, |(first, last)| last / 8 - first / 8 + 1)
 }
 
 fn bitcount(call: &mut Call<'_, '_>) -> Done {

@@ -152,6 +152,9 @@ pub(super) fn members_searched(call: &mut Call<'_, '_>, source: usize, grammar: 
 fn members_around(call: &mut Call<'_, '_>, source: &Key<'_>, grammar: Grammar) -> Option<u64> {
     let mut members = Members { view: call.view, key: *source, is_missing: false };
     let query = Query::parse(call.args, grammar, &mut members).ok()?;
+    if query.is_any && query.count < LONG_STEPS {
+        return Some(query.count);
+    }
     let (set, shape) = (call.view.zset(source).ok()??, query.shape?);
     let rank = |score: f64| set.rank_at(&Bound::least(score));
     let members_of = |cell: Cell| {
@@ -189,7 +192,9 @@ fn find(view: &mut View<'_>, key: &Key<'_>, shape: &Shape, query: &Query<'_>) ->
     for cell in shape.cells() {
         let scores = cell.scores();
         let ranks = search.rank(scores.start)..search.rank(scores.end);
-        search.look_in(cell, ranks);
+        if search.look_in(cell, ranks).is_break() {
+            break;
+        }
     }
     Ok(search.results)
 }
@@ -211,8 +216,9 @@ impl Search<'_> {
         self.set.rank_at(&Bound::least(score))
     }
 
-    /// Looks at the members of a cell, which are those of these ranks, in their order.
-    fn look_in(&mut self, cell: Cell, ranks: Range<u64>) {
+    /// Looks at the members of a cell, which are those of these ranks, in their order; no further than until
+    /// enough are found.
+    fn look_in(&mut self, cell: Cell, ranks: Range<u64>) -> ControlFlow<()> {
         let quarters = if ranks.end - ranks.start >= DIVIDED_LEN_MIN { cell.quarters() } else { None };
         let Some(quarters) = quarters else { return self.look_at(ranks) };
         // Where the quarter before this one ends.
@@ -225,28 +231,30 @@ impl Search<'_> {
             let scores = quarter.scores();
             let start = known.unwrap_or_else(|| self.rank(scores.start));
             let end = if index == 3 { ranks.end } else { self.rank(scores.end) };
-            self.look_in(quarter, start..end);
+            self.look_in(quarter, start..end)?;
             known = Some(end);
         }
+        ControlFlow::Continue(())
     }
 
-    fn look_at(&mut self, ranks: Range<u64>) {
+    fn look_at(&mut self, ranks: Range<u64>) -> ControlFlow<()> {
         let Search { set, within, wanted, results } = self;
         let mut left = ranks.end - ranks.start;
         if left == 0 {
-            return;
+            return ControlFlow::Continue(());
         }
         set.visit(ranks.start, End::Tail, &mut |entry| {
-            if results.found.len() >= *wanted {
-                return ControlFlow::Break(());
-            }
             let point = Point::of_score(entry.score);
             if let Some(distance_m) = within.distance_to(point) {
                 results.push(&entry, point, distance_m);
             }
             left -= 1;
-            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if left == 0 || results.found.len() >= *wanted {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
         });
+        if results.found.len() >= *wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) const SINTERCARD: Command = Command {
         args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
         ..ABOUT
     },
-    run: DataRun::Long(&Long::reading(work::smallest_in_all, sintercard)),
+    run: DataRun::Long(&Long::reading(work::smallest_in_all_to_limit, sintercard)),
     ..ROW
 };
 

@@ -122,7 +122,7 @@ pub(super) const ZINTERCARD: Command = Command {
         args: &[Arg::int("numkeys"), Arg::key("key", 0).many(), Arg::int("limit").after("LIMIT").optional()],
         ..ABOUT
     },
-    run: DataRun::Long(&Long::reading(work::smallest_in_all, zintercard)),
+    run: DataRun::Long(&Long::reading(work::smallest_in_all_to_limit, zintercard)),
     ..ROW
 };
 

@@ -1,6 +1,7 @@
 //! A copy of a sorted set or a plain set, to be read while other keys are edited.
 use crate::End;
 use crate::entry::{Meta, Shape};
+use crate::keyspace::seeds::Seeds;
 use crate::kind::WrongType;
 use crate::outside::Outside;
 use crate::set::image::Image;
@@ -9,6 +10,7 @@ use crate::value::Value;
 use crate::{Key, View};
 use base::Item;
 use base::hash::Seed;
+use pack::map::Found;
 use pack::sorted::{Entry, Member, Sorted, image};
 use std::ops::ControlFlow;
 
@@ -87,9 +89,21 @@ impl View<'_> {
     /// view are read and edited. The copy of a missing key is empty. O(1) for a set outside its entry.
     pub fn zset_copy(&mut self, key: &Key<'_>) -> Result<ZSetCopy, WrongType> {
         let seeds = self.seeds();
-        let Some(found) = self.look_used(key) else {
-            return Ok(ZSetCopy { body: CopyBody::Image(Vec::new()), seed: seeds.scores });
-        };
+        match self.look_used(key) {
+            Some(found) => ZSetCopy::of(seeds, &found),
+            None => Ok(ZSetCopy { body: CopyBody::Image(Vec::new()), seed: seeds.scores }),
+        }
+    }
+
+    /// The same without a trace, for an estimate of what a command will take; None where there is no such
+    /// key.
+    pub fn peek_zset_copy(&self, key: &Key<'_>) -> Option<ZSetCopy> {
+        ZSetCopy::of(self.seeds(), &self.peek(key)?).ok()
+    }
+}
+
+impl ZSetCopy {
+    fn of(seeds: &Seeds, found: &Found<'_, Value>) -> Result<ZSetCopy, WrongType> {
         let meta = Meta(found.meta);
         let value = meta.value(found.inline);
         let body = match (meta.shape(), found.outside) {

@@ -386,3 +386,43 @@ fn a_server_ends_while_sessions_are_away() {
     drop(server);
     assert!(reader.receive().is_err());
 }
+
+/// Bitmaps of which a part is asked for, intersections of which a few members are.
+#[test]
+fn a_request_that_is_about_a_part_or_ends_early_stays_on_its_worker() {
+    let server = server();
+    let mut client = server.client().unwrap();
+    call(&mut client, "SETBIT bits 8000000 1");
+    call(&mut client, "SETBIT bits 100 1");
+    fill(&mut client, "SADD s", (0..MANY).map(|n| format!("member:{n}")));
+    fill(&mut client, "SADD t", (0..MANY).map(|n| format!("member:{n}")));
+    fill(&mut client, "SADD u", (0..MANY).map(|n| format!("other:{n}")));
+    fill(&mut client, "ZADD z", (0..MANY).flat_map(|n| [n.to_string(), format!("member:{n}")]));
+    let near = [
+        ("BITCOUNT bits 0 100", "1"),
+        ("BITCOUNT bits -100 -1", "1"),
+        ("BITCOUNT bits 8000000 8000000 BIT", "1"),
+        ("BITPOS bits 0", "0"),
+        ("BITPOS bits 1", "100"),
+        ("BITPOS bits 0 500000", "4000000"),
+        ("BITPOS bits 1 1000 2000", "-1"),
+        ("SINTERCARD 2 s t LIMIT 2", "2"),
+        ("ZINTERCARD 2 z z LIMIT 2", "2"),
+        ("ZINTERCARD 2 s t LIMIT 9 LIMIT 1", "1"),
+    ];
+    let far = [
+        ("BITCOUNT bits", "2"),
+        ("BITCOUNT bits 1 -1", "2"),
+        ("BITPOS bits 1 13", "8000000"),
+        ("SINTERCARD 2 s u LIMIT 1", "0"),
+        ("SINTERCARD 2 s t LIMIT 0", &MANY.to_string()),
+        ("ZINTERCARD 2 z u LIMIT 1", "0"),
+    ];
+    for (lent, requests) in [("0", &near[..]), ("1", &far[..])] {
+        for (request, expected) in requests {
+            call(&mut client, "CONFIG RESETSTAT");
+            assert_eq!(text(&call(&mut client, request)), *expected, "{request}");
+            assert_eq!(figure(&mut client, "lent_requests"), lent, "{request}");
+        }
+    }
+}

@@ -161,8 +161,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
     one("geopos", "geo", "GEOPOS geo p5 p17"),
     one("geohash", "geo", "GEOHASH geo p5 p17"),
     one("geosearch box", "geo", "GEOSEARCH geo FROMLONLAT 0 45 BYBOX 100 100 km ASC"),
+    one("geosearch any", "geo", "GEOSEARCH geo FROMLONLAT 0 45 BYRADIUS 5000 km COUNT 10 ANY"),
     one("geosearch wide", "geo", "GEOSEARCH geo FROMLONLAT 0 45 BYRADIUS 500 km ASC COUNT 10 WITHDIST"),
     one("bitpos", "bits", "BITPOS bits 1 200000"),
+    one("bitcount of 4MB part", "long-bits", "BITCOUNT longbits 100 200"),
+    one("bitpos of 4MB near", "long-bits", "BITPOS longbits 0"),
+    one("sintercard limit", "like-sets", "SINTERCARD 2 like:0 like:1 LIMIT 10"),
+    one("zintercard limit", "like-sets", "ZINTERCARD 2 like:0 like:1 LIMIT 10"),
     one("bitop and", "bits", "BITOP AND out bits bits2"),
     one("bitop not", "bits", "BITOP NOT out bits"),
     of("pfadd new", "", "PFADD hll:# e#", 1_000),
@@ -229,6 +234,11 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
         })
     }),
     ("long-lists", long_lists),
+    ("long-bits", |send| send(&split("SETBIT longbits 32000000 1"))),
+    ("like-sets", |send| {
+        (0..2)
+            .try_for_each(|n| send(&elements("SADD", &format!("like:{n}"), 0..20_000, |i| format!("m:{i}"))))
+    }),
     ("small-sketches", |send| {
         (0..4).try_for_each(|n| {
             send(&elements("PFADD", &format!("hll:{n}"), n * 10..n * 10 + 50, |i| format!("e{i}")))
