@@ -5,10 +5,11 @@ use super::query::{Columns, Grammar, Order, Query, Source, StoredScore};
 use super::row::{ABOUT, ROW};
 use super::shape::{Shape, Within};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, LONG_STEPS, Long};
+use base::Item;
 use resp::Reply;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
-use store::{Bound, End, Event, Key, View, ZEntry, ZSet};
+use store::{Bound, End, Event, Key, View, ZEntry, ZMember, ZSet};
 
 const FROM_MEMBER: Arg = Arg::str("member").after("FROMMEMBER");
 const FROM_POINT: Arg =
@@ -341,9 +342,10 @@ fn store(
         call.view.changed(&destination, u64::from(existed), Event::DEL);
     } else {
         let mut set = call.view.zset_or_new(&destination)?;
-        for one in found {
-            set.update(results.name(one), |_| Some(score(one)));
-        }
+        let member = |one| ZMember::of_item(Item::classify(results.name(one)));
+        let entry = |one| ZEntry { score: score(one), member: member(one) };
+        let is_built = set.build(&mut found.iter().map(entry).collect::<Vec<_>>());
+        debug_assert!(is_built, "no member is there twice");
         drop(set);
         let event = if grammar == Grammar::SearchStore { "geosearchstore" } else { "georadiusstore" };
         call.view.note_stored(existed);

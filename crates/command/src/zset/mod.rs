@@ -25,6 +25,7 @@ mod row;
 mod scan;
 
 use crate::{Command, checked};
+use base::Item;
 use resp::Reply;
 use store::{Event, Key, View, ZEntry, ZMember};
 
@@ -98,6 +99,10 @@ fn reply_entry(reply: &mut Reply, show: Show, entry: ZEntry<'_>) {
 /// Members with their scores, copied out of what they came from.
 type Entries = Vec<(Vec<u8>, f64)>;
 
+fn entry_of((member, score): &(Vec<u8>, f64)) -> ZEntry<'_> {
+    ZEntry { score: *score, member: ZMember::of_item(Item::classify(member)) }
+}
+
 /// Puts a set of these entries in the place of whatever was there, without a deadline; nothing where there
 /// are none. Replies their number. `longest` is the length of the longest member that Redis knows of before
 /// it puts the first.
@@ -115,9 +120,9 @@ fn store(
     } else {
         let mut set = view.zset_or_new(destination).expect("whatever was there was removed");
         set.announce(entries.len() as u64, longest);
-        for (member, score) in entries {
-            set.update(member, |_| Some(*score));
-        }
+        let mut entries: Vec<ZEntry<'_>> = entries.iter().map(entry_of).collect();
+        let is_built = set.build(&mut entries);
+        debug_assert!(is_built, "no member is there twice");
         drop(set);
         view.note_stored(existed);
         view.changed(destination, 1, event);

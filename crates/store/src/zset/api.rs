@@ -213,10 +213,13 @@ impl<'v> ZSet<'v> {
         }
     }
 
-    /// The entries between two bounds, as a span of ranks: two descents.
+    /// The entries between two bounds, as a span of ranks: two descents; one where all begin behind the
+    /// second bound, or the first is before all.
     pub fn span(&self, start: &Bound<'_>, end: &Bound<'_>) -> RankSpan {
-        let first = self.rank_at(start);
-        RankSpan { first, count: self.rank_at(end).saturating_sub(first) }
+        let end = self.rank_at(end);
+        let is_open = start.score == f64::NEG_INFINITY && matches!(start.edge, MemberEdge::Least);
+        let first = if end == 0 || is_open { 0 } else { self.rank_at(start) };
+        RankSpan { first, count: end.saturating_sub(first) }
     }
 
     /// The entries whose members lie between two bounds. Where all scores are equal that is a span. Where
