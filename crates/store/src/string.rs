@@ -47,8 +47,11 @@ const _: () = assert!(HANDED_OVER_BYTES_MIN >= INLINE_BYTES_MAX);
 /// An allocation of at least so many bytes has pages of its own.
 const RECLAIMED_BYTES_MIN: usize = 1 << 20;
 
-/// A string of at least so many bytes grows by an eighth instead of doubling, and only after
-/// [`has_room_for_string`] has said yes.
+/// A string of at least so many bytes grows by an eighth instead of doubling: what it has in reserve counts
+/// as used, and the system moves its pages rather than copy them.
+const GROWS_SLOWLY_BYTES_MIN: usize = 1 << 20;
+
+/// A string of at least so many bytes grows only after [`has_room_for_string`] has said yes.
 pub const HUGE_STRING_BYTES_MIN: u64 = 1 << 30;
 
 /// Whether the system can map memory for a string that grows to so many bytes. A client may name any length,
@@ -313,10 +316,10 @@ fn lengthen(text: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// Makes room for `len` bytes without doubling, if they are [`HUGE_STRING_BYTES_MIN`] or more.
+/// Makes room for `len` bytes without doubling, if they are [`GROWS_SLOWLY_BYTES_MIN`] or more.
 #[inline]
 fn grow_slowly(text: &mut Vec<u8>, len: usize) {
-    if len as u64 >= HUGE_STRING_BYTES_MIN && len > text.capacity() {
+    if len >= GROWS_SLOWLY_BYTES_MIN && len > text.capacity() {
         text.reserve_exact(with_growth(len) - text.len());
     }
 }
@@ -443,5 +446,23 @@ impl EditContext<'_> {
         self.buffers.payload.extend_from_slice(stamp.as_bytes());
         self.buffers.payload.extend_from_slice(value);
         entry.replace_inline(meta.0, &self.buffers.payload, &mut self.timer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_string_has_little_in_reserve() {
+        let mut text = Vec::new();
+        while text.len() < 5 * GROWS_SLOWLY_BYTES_MIN {
+            let len = text.len() + 1000;
+            grow_slowly(&mut text, len);
+            text.resize(len, 0);
+            let most = (2 * GROWS_SLOWLY_BYTES_MIN).max(with_growth(len));
+            assert!(text.capacity() <= most, "{} of {len}", text.capacity());
+        }
+        assert!(text.capacity() <= with_growth(text.len()));
     }
 }
