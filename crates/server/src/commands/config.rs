@@ -134,7 +134,8 @@ fn get(call: &mut ServerCall<'_>) -> Done {
             continue;
         }
         let names = listed().flat_map(|s| s.names().map(move |n| (n.as_bytes(), s)));
-        for (name, setting) in names.filter(|(name, _)| base::glob::matches(&pattern, name)) {
+        let matches = |name: &[u8]| base::glob::matches_ignore_case(until_nul(asked), name);
+        for (name, setting) in names.filter(|(name, _)| matches(name)) {
             found.entry(name.to_vec()).or_insert((name, setting));
         }
     }

@@ -214,8 +214,7 @@ fn filter<'a>(args: &resp::Args<'a>) -> Result<Filter<'a>, Error> {
         b"module" => Ok(Box::new(|_| false)),
         b"aclcat" => Ok(Box::new(move |row| is_in_category(row, value))),
         b"pattern" => {
-            let pattern = value.to_ascii_lowercase();
-            Ok(Box::new(move |row| base::glob::matches(&pattern, row.full_name.as_bytes())))
+            Ok(Box::new(move |row| base::glob::matches_ignore_case(value, row.full_name.as_bytes())))
         }
         _ => Err(Error::syntax()),
     }
