@@ -83,11 +83,23 @@ impl Nodes {
 fn save_list(writer: &mut Writer<'_>, list: &List<'_>) {
     const PLAIN: u64 = 1;
     const PACKED: u64 = 2;
-    let (mut nodes, mut count) = (Nodes::default(), 0);
-    visit_list(list, &mut |item| count += u64::from(nodes.step(item) != Step::Joins));
+    // Most lists are one node, which is made while they are counted.
+    let (mut nodes, mut node, mut count) = (Nodes::default(), writer.block(), 0);
+    visit_list(list, &mut |item| {
+        let step = nodes.step(item);
+        count += u64::from(step != Step::Joins);
+        if count == 1 && step != Step::Alone {
+            node.push(item);
+        }
+    });
     writer.put_type(Type::ListListpacks);
     writer.length(count);
-    let (mut nodes, mut node) = (Nodes::default(), ListpackWriter::default());
+    if count == 1 && node.count() > 0 {
+        writer.length(PACKED);
+        return writer.packed(node);
+    }
+    node.clear();
+    let mut nodes = Nodes::default();
     let close = |writer: &mut Writer<'_>, node: &mut ListpackWriter| {
         if node.count() > 0 {
             writer.length(PACKED);
@@ -108,6 +120,7 @@ fn save_list(writer: &mut Writer<'_>, list: &List<'_>) {
         }
     });
     close(writer, &mut node);
+    writer.keep_room(node);
 }
 
 fn visit_list(list: &List<'_>, visit: &mut dyn FnMut(Item<'_>)) {

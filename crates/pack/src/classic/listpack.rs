@@ -233,22 +233,26 @@ impl ListpackWriter {
 
     /// Appends an integer.
     pub fn push_int(&mut self, value: i64) {
-        let start = self.bytes.len();
-        let wide = value.to_le_bytes();
-        match value {
-            0..=127 => self.bytes.push(value as u8),
-            -4096..=4095 => self.bytes.extend([0xC0 | (value >> 8) as u8 & 0x1F, value as u8]),
-            -0x8000..=0x7FFF => self.push_wide(0xF1, &wide[..2]),
-            -0x80_0000..=0x7F_FFFF => self.push_wide(0xF2, &wide[..3]),
-            -0x8000_0000..=0x7FFF_FFFF => self.push_wide(0xF3, &wide[..4]),
-            _ => self.push_wide(0xF4, &wide),
-        }
-        self.close(start);
+        let behind = |head: u8| u128::from(head) | u128::from(value as u64) << 8;
+        let (bytes, len) = match value {
+            0..=127 => (value as u128, 1),
+            -4096..=4095 => (u128::from(0xC0 | (value >> 8) as u8 & 0x1F) | u128::from(value as u8) << 8, 2),
+            -0x8000..=0x7FFF => (behind(0xF1), 3),
+            -0x80_0000..=0x7F_FFFF => (behind(0xF2), 4),
+            -0x8000_0000..=0x7FFF_FFFF => (behind(0xF3), 5),
+            _ => (behind(0xF4), 9),
+        };
+        self.push_short(bytes, len);
     }
 
-    fn push_wide(&mut self, head: u8, bytes: &[u8]) {
-        self.bytes.push(head);
-        self.bytes.extend_from_slice(bytes);
+    /// Appends an entry of the lowest `len` bytes of these, and its length. All are written at once, and
+    /// those too many cut off: that is a few instructions.
+    fn push_short(&mut self, bytes: u128, len: usize) {
+        let entry = bytes & ((1 << (8 * len)) - 1) | (len as u128) << (8 * len);
+        let end = self.bytes.len() + len + 1;
+        self.bytes.extend_from_slice(&entry.to_le_bytes());
+        self.bytes.truncate(end);
+        self.count += 1;
     }
 
     fn push_text(&mut self, text: &[u8]) {
@@ -256,7 +260,10 @@ impl ListpackWriter {
         match len {
             0..64 => self.bytes.push(0x80 | len as u8),
             64..4096 => self.bytes.extend([0xE0 | (len >> 8) as u8, len as u8]),
-            _ => self.push_wide(0xF0, &(len as u32).to_le_bytes()),
+            _ => {
+                self.bytes.push(0xF0);
+                self.bytes.extend_from_slice(&(len as u32).to_le_bytes());
+            }
         }
         self.bytes.extend_from_slice(text);
         self.close(start);
