@@ -34,6 +34,7 @@ mod field_names;
 mod halt;
 mod hash;
 mod info;
+mod inside;
 mod key_info;
 mod keyspace;
 mod kind;

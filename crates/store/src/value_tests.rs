@@ -270,7 +270,7 @@ fn a_list_leaves_its_entry_when_it_grows_and_returns_when_it_is_short_again() {
     assert!(!edit(&|list| (0..60).for_each(|_| list.push(End::Tail, b"some more text"))));
     assert!(!edit(&|list| list.remove(1, 50)), "not at the same size");
     assert!(edit(&|list| list.remove(1, 9)));
-    assert!(!edit(&|list| list.set(0, &[b'x'; 400])));
+    assert!(!edit(&|list| list.set(0, &[b'x'; 500])));
     assert!(edit(&|list| list.set(0, b"x")));
     let all = with(&keyspace, NOW, "k", |view, key| {
         let list = view.list(key).expect("a list").expect("it is there");

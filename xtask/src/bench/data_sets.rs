@@ -54,6 +54,10 @@ pub(crate) const CASES: &[Case] = &[
     case("zset_500_a50", "ZADD", zset_500_a50),
     case("zset_1m", "ZADD", zset_1m),
     case("stream_5_fields", "XADD", stream_5_fields),
+    case("lists_of_8_uuids", "RPUSH", |send| of_uuids(send, "RPUSH", 8, Pairing::Alone)),
+    case("sets_of_8_uuids", "SADD", |send| of_uuids(send, "SADD", 8, Pairing::Alone)),
+    case("hashes_of_5_uuids", "HSET", |send| of_uuids(send, "HSET", 5, Pairing::WithItself)),
+    case("zsets_of_8_uuids", "ZADD", |send| of_uuids(send, "ZADD", 8, Pairing::BehindScore)),
 ];
 
 /// The list of words in Debian's package `miscfiles`.
@@ -284,6 +288,34 @@ fn set_words(send: Send<'_>) -> Result<(), String> {
 fn set_ints_1m(send: Send<'_>) -> Result<(), String> {
     let mut random = Random::new(6);
     send_all(send, "SADD", "ints", 1_000_000, &mut |_| [random.below(1 << 40).to_string()])
+}
+
+/// What stands beside an element.
+enum Pairing {
+    Alone,
+    WithItself,
+    BehindScore,
+}
+
+/// Many keys, each with some texts of 36 bytes, as many programs name things.
+fn of_uuids(send: Send<'_>, verb: &str, count: usize, pairing: Pairing) -> Result<(), String> {
+    let mut random = Random::new(19);
+    for key in 0..50_000 {
+        let mut args = vec![verb.as_bytes().to_vec(), format!("key:{key}").into_bytes()];
+        for index in 0..count {
+            let mut uuid = hex32(&mut random);
+            [8, 13, 18, 23].into_iter().for_each(|at| uuid.insert(at, '-'));
+            match pairing {
+                Pairing::Alone => {}
+                Pairing::WithItself => args.push(uuid.clone().into_bytes()),
+                Pairing::BehindScore => args.push(index.to_string().into_bytes()),
+            }
+            args.push(uuid.into_bytes());
+        }
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+        send(&args, count as u64)?;
+    }
+    Ok(())
 }
 
 fn set_small(send: Send<'_>) -> Result<(), String> {

@@ -637,7 +637,7 @@ fn next_len<B: Buffer>(len: usize, used: usize, len_max: usize, effort: Effort) 
         return None;
     }
     let len = len.min(len_max);
-    let enough = if effort == Effort::Utmost { used } else { used + used / 8 };
+    let enough = if effort == Effort::Utmost { used } else { used + room_for_pushes(used) };
     if enough <= len {
         return Some(len);
     }
@@ -647,7 +647,13 @@ fn next_len<B: Buffer>(len: usize, used: usize, len_max: usize, effort: Effort) 
 
 /// A length for `used` bytes and some pushes to come.
 fn grown(used: usize, len_max: usize, round_up: fn(usize) -> usize) -> usize {
-    round_up((used + used / 8).max(64)).min(len_max)
+    round_up((used + room_for_pushes(used)).max(64)).min(len_max)
+}
+
+/// Room for pushes to come beside so many bytes: little in a leaf that is most often all of a list.
+fn room_for_pushes(used: usize) -> usize {
+    const LITTLE_BYTES_MAX: usize = 2 << 10;
+    if used < LITTLE_BYTES_MAX { used / 32 } else { used / 8 }
 }
 
 /// `header` with its room given to the sides: all to the back, or half to each where both are pushed at.

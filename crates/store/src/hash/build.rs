@@ -3,11 +3,12 @@
 use super::api::HashMut;
 use super::field::Kept;
 use super::field::Mark;
-use super::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX};
+use super::image::INSIDE;
 use super::name::HashName;
 use super::tree::{At, HashTree, Lifetime};
 use crate::distinct::{are_all_different, are_distinct, sort_by_place};
 use crate::expiry::deadline::Deadline;
+use crate::inside::FEW_BYTES_MAX;
 use base::Item;
 use base::hash::Hash;
 use base::text::I64Text;
@@ -64,18 +65,19 @@ impl HashMut<'_> {
 
     /// Writes the image of the fields into the buffer of drafts; false where they do not fit one.
     fn write_image(&mut self, fields: &[NewField<'_>]) -> bool {
-        if fields.len() as u64 > IMAGE_LEN_MAX {
+        if fields.len() as u64 > INSIDE.len_max {
             return false;
         }
         let image = &mut self.edit.buffers_mut().text;
         image.clear();
-        fields.iter().all(|new| {
+        let is_written = fields.iter().all(|new| {
             let fits = pairs::fits(new.field) && pairs::fits(new.value);
             if fits {
                 pairs::append(image, new.field, new.value, Mark::new(new.deadline).bytes());
             }
-            fits && image.len() <= IMAGE_BYTES_MAX
-        })
+            fits && image.len() <= FEW_BYTES_MAX
+        });
+        is_written && INSIDE.holds(image.len(), || fields.len() as u64)
     }
 }
 

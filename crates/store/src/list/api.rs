@@ -13,8 +13,9 @@
 //! draft buffer.
 use crate::edit::{Edit, Start};
 use crate::entry::{Meta, Shape};
+use crate::inside::FEW_BYTES_MAX;
 use crate::kind::WrongType;
-use crate::list::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX, IMAGE_LISTPACK_BYTES_MAX, draft_listpack_bytes};
+use crate::list::image::{IMAGE_LISTPACK_BYTES_MAX, INSIDE, draft_listpack_bytes};
 use crate::list::listpack::{self, Encoding};
 use crate::list::tree::ListTree;
 use crate::site::Site;
@@ -183,7 +184,7 @@ impl<'v> ListMut<'v> {
             self.prepare(1, value.len() as u64);
         }
         self.edit.is_changed = true;
-        if value.len() > IMAGE_BYTES_MAX {
+        if value.len() > FEW_BYTES_MAX {
             self.edit.grow();
         }
     }
@@ -191,7 +192,7 @@ impl<'v> ListMut<'v> {
     /// To be called when the draft has grown: makes a tree of it if it has become too large.
     fn check_draft(&mut self) {
         let draft = self.draft();
-        if draft.image_len() > IMAGE_BYTES_MAX || draft.len() > IMAGE_LEN_MAX {
+        if !INSIDE.holds(draft.image_len(), || draft.len()) {
             self.edit.grow();
         }
     }

@@ -1,9 +1,10 @@
 //! A list made of many elements at once, for values that are loaded: an image is written in one pass, a tree
 //! leaf by leaf ([`Seq::of_items`]).
 use super::api::ListMut;
-use super::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX};
+use super::image::INSIDE;
 use super::listpack::{self, Encoding};
 use super::tree::ListTree;
+use crate::inside::FEW_BYTES_MAX;
 use base::Item;
 use base::text::I64Text;
 use pack::seq::{Limits, Seq};
@@ -30,7 +31,7 @@ impl ListMut<'_> {
         if may_be_image(items) {
             let draft = &mut self.edit.buffers_mut().draft;
             draft.fill(items);
-            if draft.image_len() <= IMAGE_BYTES_MAX {
+            if INSIDE.holds(draft.image_len(), || draft.len()) {
                 return self.edit.fill_draft(encoding);
             }
             draft.open(&[]);
@@ -45,9 +46,9 @@ impl ListMut<'_> {
 fn may_be_image(items: &[Item<'_>]) -> bool {
     let is_short = |item: &Item<'_>| match item {
         Item::Int(_) => true,
-        Item::Bytes(text) => text.len() <= IMAGE_BYTES_MAX,
+        Item::Bytes(text) => text.len() <= FEW_BYTES_MAX,
     };
-    items.len() as u64 <= IMAGE_LEN_MAX && items.iter().all(is_short)
+    items.len() as u64 <= INSIDE.len_max && items.iter().all(is_short)
 }
 
 /// "quicklist", if some element was too much when it came. `bytes` is the size of the listpack of all.

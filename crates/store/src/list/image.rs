@@ -2,6 +2,7 @@
 use crate::End;
 use crate::edit::{Collection, Edit};
 use crate::entry::Shape;
+use crate::inside::Inside;
 use crate::keyspace::shard::Buffers;
 use crate::list::listpack::{self, Encoding};
 use crate::list::tree::{ListTree, RETURN_BYTES_MAX};
@@ -9,9 +10,8 @@ use pack::image::Draft;
 use pack::seq::Limits;
 use std::ops::ControlFlow;
 
-/// A list leaves its entry when its image outgrows either.
-pub(super) const IMAGE_BYTES_MAX: usize = 192;
-pub(super) const IMAGE_LEN_MAX: u64 = 128;
+/// The limits of a list inside its entry.
+pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128 };
 /// No image would be a longer listpack than this, be it of integers of 10 bytes each, or of text with 3 bytes
 /// more for each element.
 pub(super) const IMAGE_LISTPACK_BYTES_MAX: u64 = 2048;

@@ -1,7 +1,7 @@
 //! A set made of all its members at once, for values that are loaded: an image is written in one pass, a tree
 //! leaf by leaf ([`SetTree::of_members`]).
 use super::edit::SetMut;
-use super::image::IMAGE_BYTES_MAX;
+use super::image::INSIDE;
 use super::name::Name;
 use super::tree::SetTree;
 use crate::distinct::{FEW_MAX, are_distinct};
@@ -41,7 +41,7 @@ impl SetMut<'_> {
         if values.windows(2).any(|pair| pair[0] == pair[1]) {
             return false;
         }
-        if ints::len_bytes_of(values.len(), *first, *last) <= IMAGE_BYTES_MAX {
+        if ints::len_bytes_of(values.len(), *first, *last) <= INSIDE.bytes_max {
             ints::build(&mut self.edit.buffers_mut().text, &values);
             self.edit.fill_draft(Name::Intset);
         } else {
@@ -80,5 +80,6 @@ fn has_image(members: &[Item<'_>]) -> bool {
     let is_short = |member: &Item<'_>| matches!(member, Item::Int(_)) || member.len() <= TEXT_BYTES_MAX;
     members.len() <= FEW_MAX
         && members.iter().all(is_short)
-        && members.iter().map(|member| items::item_bytes(*member)).sum::<usize>() <= IMAGE_BYTES_MAX
+        && INSIDE
+            .holds(members.iter().map(|member| items::item_bytes(*member)).sum(), || members.len() as u64)
 }

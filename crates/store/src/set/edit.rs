@@ -2,7 +2,7 @@
 //! descent of the keyspace. What lies outside is edited where it lies; an image is copied into a buffer by
 //! the first edit that changes it.
 use super::fresh::{Body, NewSet};
-use super::image::{self, Draft, IMAGE_BYTES_MAX, Image};
+use super::image::{self, Draft, Image};
 use super::name::Name;
 use super::tree::{RETURN_LEN_MAX, SetTree};
 use crate::edit::{Collection, Edit, Start};
@@ -100,7 +100,7 @@ impl<'v> SetMut<'v> {
         if name != old && !is_nowhere {
             let mut draft = self.draft();
             draft.rename(name);
-            if draft.bytes.len() > IMAGE_BYTES_MAX {
+            if !draft.read().may_stay() {
                 self.edit.grow();
             }
         }

@@ -1,6 +1,6 @@
 //! A set that is not in the keyspace, or not yet: the result of a command that answers or stores a set.
 use super::edit::SetMut;
-use super::image::{Draft, IMAGE_BYTES_MAX, Image};
+use super::image::{Draft, Image};
 use super::name::Name;
 use super::read::{Set, Source};
 use super::tree::SetTree;
@@ -102,7 +102,7 @@ impl<'k> NewSet<'k> {
     /// Makes a tree of an image that is too long. A new name can make it so, because an image of items may
     /// take more bytes than one of integers.
     fn grow_if_over(&mut self) {
-        if self.draft().is_some_and(|draft| draft.bytes.len() > IMAGE_BYTES_MAX) {
+        if self.draft().is_some_and(|draft| !draft.read().may_stay()) {
             self.grow();
         }
     }

@@ -2,15 +2,15 @@
 //! sorted, everything else in order of insertion, because that is how Redis answers them.
 use super::name::Name;
 use crate::entry::Shape;
+use crate::inside::Inside;
 use crate::settings::SetLimits;
 use base::Item;
 use base::text::i64_len;
 use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 use std::ops::ControlFlow;
 
-/// A set leaves its entry when its image outgrows this. The entry is then below 256 bytes, so that its leaf
-/// keeps lengths of one byte, and a walk over the image is shorter than a cache miss is long.
-pub(super) const IMAGE_BYTES_MAX: usize = 192;
+/// The limits of a set inside its entry. A walk over its image is shorter than a cache miss is long.
+pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: u64::MAX };
 
 /// A small set, to read.
 #[derive(Clone, Copy)]
@@ -30,6 +30,11 @@ impl<'a> Image<'a> {
             _ => return None,
         };
         Some(Image { name, bytes })
+    }
+
+    /// Whether it may stay in its entry.
+    pub(super) fn may_stay(&self) -> bool {
+        INSIDE.holds(self.bytes.len(), || self.len())
     }
 
     /// How many members: O(1) for an "intset", else a walk over the image.
@@ -99,7 +104,7 @@ pub(super) struct Draft<'d> {
 }
 
 impl Draft<'_> {
-    fn read(&self) -> Image<'_> {
+    pub(super) fn read(&self) -> Image<'_> {
         Image { name: *self.name, bytes: self.bytes }
     }
 
@@ -116,7 +121,8 @@ impl Draft<'_> {
             return false;
         }
         self.rename(name);
-        let has_room = self.bytes.len() + items::item_bytes(member) <= IMAGE_BYTES_MAX;
+        let bytes = self.bytes.len() + items::item_bytes(member);
+        let has_room = INSIDE.holds(bytes, || items::len(self.bytes) as u64 + 1);
         if has_room {
             items::append(self.bytes, member);
         }
@@ -125,7 +131,7 @@ impl Draft<'_> {
 
     fn add_int(&mut self, n: i64) -> bool {
         let Err(index) = ints::find(self.bytes, n) else { return true };
-        let has_room = ints::len_bytes_with(self.bytes, n) <= IMAGE_BYTES_MAX;
+        let has_room = ints::len_bytes_with(self.bytes, n) <= INSIDE.bytes_max;
         if has_room {
             ints::insert(self.bytes, index, n);
         }

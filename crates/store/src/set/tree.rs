@@ -1,6 +1,6 @@
 //! A set outside its entry: a tree of integers by value and a tree of texts by hash. A member that reads as
 //! an integer is always in the first, so there is one tree in which to look for each.
-use super::image::{IMAGE_BYTES_MAX, Image};
+use super::image::{INSIDE, Image};
 use super::name::Name;
 use crate::distinct::{are_all_different, sort_by_place};
 use crate::halt::{Halt, Stage};
@@ -37,7 +37,7 @@ const WEIGHED_LEN_MAX: u64 = 4096;
 /// A set returns into its entry when it is no larger than these: far enough below the limit of an image that
 /// a set which swings around that limit stays outside.
 pub(super) const RETURN_LEN_MAX: u64 = 16;
-const RETURN_BYTES_MAX: usize = IMAGE_BYTES_MAX / 2;
+const RETURN_BYTES_MAX: usize = INSIDE.bytes_max / 2;
 
 impl SetTree {
     pub(super) fn new(name: Name) -> SetTree {

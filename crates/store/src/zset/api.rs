@@ -14,11 +14,12 @@
 //!
 //! A range of scores or members becomes a range of ranks first (two descents), and everything else is done
 //! with ranks. An image is edited in one of the shard's buffers and written back when [`ZSetMut`] is dropped.
-use super::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX, Rules};
+use super::image::{INSIDE, Rules};
 use super::name::Encoding;
 use super::tree::ZSetTree;
 use crate::edit::{Edit, Start};
 use crate::entry::{Meta, Shape};
+use crate::inside::FEW_BYTES_MAX;
 use crate::kind::WrongType;
 use crate::site::Site;
 use crate::value::Parts;
@@ -378,7 +379,8 @@ impl<'v> ZSetMut<'v> {
             }
             None => self.insert_in_draft(member, score),
         }
-        if self.draft().len() > IMAGE_BYTES_MAX {
+        let draft = self.draft();
+        if !INSIDE.holds(draft.len(), || image::len(draft)) {
             self.edit.grow();
         }
         old
@@ -388,7 +390,7 @@ impl<'v> ZSetMut<'v> {
         let (limits, len) = (*self.edit.rules.limits, image::len(self.draft()));
         self.edit.state = self.edit.state.with(member, len, &limits);
         let score = self.edit.state.kept(score);
-        if len < IMAGE_LEN_MAX && member.len() <= IMAGE_BYTES_MAX {
+        if len < INSIDE.len_max && member.len() <= FEW_BYTES_MAX {
             return image::insert(self.draft(), member, score);
         }
         self.edit.grow();

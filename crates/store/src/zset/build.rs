@@ -1,10 +1,11 @@
 //! A sorted set made of all its entries at once, for values that are loaded: an image is written in one pass,
 //! a tree leaf by leaf ([`Sorted::of_entries`]).
 use super::api::ZSetMut;
-use super::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX};
+use super::image::INSIDE;
 use super::name::Encoding;
 use super::tree::ZSetTree;
 use crate::distinct::are_distinct;
+use crate::inside::FEW_BYTES_MAX;
 use pack::sorted::{Entry, Sorted, image};
 
 impl ZSetMut<'_> {
@@ -21,8 +22,8 @@ impl ZSetMut<'_> {
         if !entries.is_sorted_by(|a, b| is_in_order(a, b)) {
             sort(entries);
         }
-        let may_be_image = entries.len() as u64 <= IMAGE_LEN_MAX
-            && entries.iter().map(|entry| entry.member.len()).max().unwrap_or(0) <= IMAGE_BYTES_MAX;
+        let may_be_image = entries.len() as u64 <= INSIDE.len_max
+            && entries.iter().map(|entry| entry.member.len()).max().unwrap_or(0) <= FEW_BYTES_MAX;
         if may_be_image {
             // Their members lie together, so the rest behind the prefix is all of a member.
             if !are_distinct(entries.len(), |index| entries[index].member.parts().1) {
@@ -30,7 +31,7 @@ impl ZSetMut<'_> {
             }
             let draft = &mut self.edit.buffers_mut().text;
             image::build(draft, entries);
-            if draft.len() <= IMAGE_BYTES_MAX {
+            if INSIDE.holds(draft.len(), || entries.len() as u64) {
                 self.edit.fill_draft(encoding);
                 return true;
             }

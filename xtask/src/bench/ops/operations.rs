@@ -134,6 +134,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("linsert", "list-600", "LINSERT l:# BEFORE element:300 element:300", 300),
     of("lrem none", "list-600", "LREM l:# 0 nothing", 300),
     of("lpos last", "list-600", "LPOS l:# element:599 RANK -1", 300),
+    of("rpoplpush of 8", "list-8", "RPOPLPUSH u:# u:#", 20_000),
+    of("lrange of 8", "list-8", "LRANGE u:# 0 -1", 20_000),
+    of("lindex of 8", "list-8", "LINDEX u:# 5", 20_000),
+    of("sismember of 8", "set-8", "SISMEMBER v:# 123e4567-e89b-12d3-a456-426614174005", 20_000),
+    of("hget of 5", "hash-5", "HGET w:# 123e4567-e89b-12d3-a456-426614174003", 20_000),
+    of("hset of 5", "hash-5", "HSET w:# 123e4567-e89b-12d3-a456-426614174003 changed", 20_000),
+    of("zincrby of 8", "zset-8", "ZINCRBY x:# 3 123e4567-e89b-12d3-a456-426614174005", 20_000),
+    of("zrange of 8", "zset-8", "ZRANGE x:# 0 -1 WITHSCORES", 20_000),
     consuming("ltrim integers", "long-lists", "LTRIM numbers 1 -2", 0),
     one("lpos near an end", "long-lists", "LPOS long element:99990 RANK -1"),
     consuming("lrem near an end", "long-lists", "LREM long -1 same", 0),
@@ -234,6 +242,10 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
         })
     }),
     ("long-lists", long_lists),
+    ("list-8", |send| keyed(send, 20_000, |n| elements("RPUSH", &format!("u:{n}"), 0..8, uuid))),
+    ("hash-5", |send| keyed(send, 20_000, |n| pairs("HSET", "w", n, 5, |i| (uuid(i), uuid(i))))),
+    ("zset-8", |send| keyed(send, 20_000, |n| pairs("ZADD", "x", n, 8, |i| (i.to_string(), uuid(i))))),
+    ("set-8", |send| keyed(send, 20_000, |n| elements("SADD", &format!("v:{n}"), 0..8, uuid))),
     ("long-bits", |send| send(&split("SETBIT longbits 32000000 1"))),
     ("like-sets", |send| {
         (0..2)
@@ -291,6 +303,11 @@ fn leader_board(send: Send<'_>) -> Result<(), String> {
             .flat_map(|i| [(i * 7919 % 1_000_003).to_string(), format!("player:{i:012}")]);
         send(&split("ZADD board").into_iter().chain(both).collect::<Vec<String>>())
     })
+}
+
+/// Texts of 36 bytes, as many programs make them for names.
+fn uuid(n: u64) -> String {
+    format!("123e4567-e89b-12d3-a456-{:012}", 426_614_174_000 + n)
 }
 
 /// A list of integers in order, and one of texts of which the last are the same.
