@@ -8,7 +8,6 @@ use super::name::HashName;
 use super::tree::{At, HashTree, Lifetime};
 use crate::distinct::{are_all_different, are_distinct, sort_by_place};
 use crate::expiry::deadline::Deadline;
-use crate::inside::FEW_BYTES_MAX;
 use base::Item;
 use base::hash::Hash;
 use base::text::I64Text;
@@ -75,7 +74,7 @@ impl HashMut<'_> {
             if fits {
                 pairs::append(image, new.field, new.value, Mark::new(new.deadline).bytes());
             }
-            fits && image.len() <= FEW_BYTES_MAX
+            fits && image.len() <= INSIDE.few_bytes_max
         });
         is_written && INSIDE.holds(image.len(), || fields.len() as u64)
     }

@@ -12,7 +12,7 @@ use base::Millis;
 use pack::pairs::{self, Pair, Spot};
 
 /// The limits of a hash inside its entry.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 256, len_max: 64 };
+pub(super) const INSIDE: Inside = Inside { bytes_max: 256, len_max: 64, few_bytes_max: 256 };
 
 /// What a pair keeps for its field.
 pub(super) fn kept<'i>(pair: &Pair<'i>) -> Kept<'i> {
