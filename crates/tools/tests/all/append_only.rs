@@ -338,3 +338,15 @@ fn neither_memory_nor_time_keeps_a_script_of_a_file_from_running() {
         ":100000\r\n$1\r\n1\r\n$1\r\n1\r\n:0\r\n+OK\r\n"
     );
 }
+
+#[test]
+fn a_script_of_a_file_that_does_not_end_keeps_neither_clients_nor_signals_waiting() {
+    let mut home = Home::new("endless-script-of-file");
+    let file = request(&["EVAL", "redis.call('SET', 'x', 1) while true do end", "0"]);
+    std::fs::write(home.path.join("appendonly.aof"), &file).unwrap();
+    home.launch(&["--save", "", "--appendonly", "yes", "--busy-reply-threshold", "10"]);
+    home.wait_for("answer", |home| home.ask("GET x\r\nQUIT\r\n")?.starts_with("-LOADING").then_some(()));
+    home.signal("-TERM");
+    home.end();
+    assert_eq!(std::fs::read(home.path.join("appendonlydir/appendonly.aof")).unwrap(), file);
+}

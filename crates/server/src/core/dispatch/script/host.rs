@@ -103,7 +103,6 @@ impl<'h, 's> ScriptHost<'h, 's> {
     ) -> ScriptHost<'h, 's> {
         const NS_A_MS: u64 = 1_000_000;
         let patience_ms = match (executor.scripts, executor.config.busy_reply_threshold_ms) {
-            (ScriptsRun::Replayed, _) => None,
             (ScriptsRun::Bounded, 0) => Some(BOUND_MS),
             (_, 0) => None,
             (_, ms) => Some(ms),
@@ -353,6 +352,11 @@ impl<'h, 's> ScriptHost<'h, 's> {
         }
         if server.is_stopping() {
             return Err(Stop(error::SCRIPT_KILLED.into()));
+        }
+        if self.executor.scripts == ScriptsRun::Replayed && server.ending.asked_by().is_some() {
+            // A signal, which would wait for the gates. There is nothing to save: it is being loaded.
+            server.stop(0);
+            return Err(self.killed());
         }
         if self.is_slow {
             return match server.scripts.running.is_killed() {

@@ -66,7 +66,8 @@ pub(super) enum ScriptsRun {
     ForGood,
     /// For good, and one that takes long is ended.
     Bounded,
-    /// For good, because a file says that they have run: nothing refuses, ends or logs them now.
+    /// For good, because a file says that they have run: nothing refuses them now, and no log of commands
+    /// keeps them.
     Replayed,
 }
 
