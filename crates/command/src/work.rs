@@ -39,16 +39,18 @@ pub(crate) fn smallest_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
     Some(call.elements().min().unwrap_or(0).saturating_mul(call.keys().len() as u64))
 }
 
-/// So many members are looked for in the other sets before a request is sent to another thread: to send it
+/// So often members are looked up in the other sets before a request is sent to another thread: to send it
 /// takes longer, and it may end among them.
-const PROBED_MEMBERS: u64 = LONG_STEPS / 64;
+const PROBED_LOOKUPS: u64 = LONG_STEPS / 64;
 
 /// [`smallest_in_all`] for a command that ends when as many members as LIMIT says are in all sets: that may
 /// be among the first.
 pub(crate) fn smallest_in_all_to_limit(call: &mut Call<'_, '_>) -> Option<u64> {
     let steps = smallest_in_all(call)?;
-    let limit = number_behind(b"LIMIT", &call.args, 2 + call.keys().len());
-    if steps < LONG_STEPS || limit == 0 || limit > PROBED_MEMBERS {
+    let keys = call.keys().len();
+    let limit = number_behind(b"LIMIT", &call.args, 2 + keys);
+    let probed_max = PROBED_LOOKUPS / (keys as u64).saturating_sub(1).max(1);
+    if steps < LONG_STEPS || limit == 0 || limit > probed_max {
         return Some(steps);
     }
     let sets: Option<Vec<_>> = call.keys().iter().map(|key| call.view.peek_zset_copy(key)).collect();
@@ -60,7 +62,7 @@ pub(crate) fn smallest_in_all_to_limit(call: &mut Call<'_, '_>) -> Option<u64> {
         entry.member.append_to(&mut member);
         probed += 1;
         common += u64::from(sets[1..].iter().all(|set| set.score(&member).is_some()));
-        match common < limit && probed < PROBED_MEMBERS {
+        match common < limit && probed < probed_max {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }

@@ -70,8 +70,7 @@ fn items(texts: &[Vec<u8>]) -> Vec<Item<'_>> {
 }
 
 fn entries_of<'t>(scored: impl Iterator<Item = (f64, &'t Vec<u8>)>) -> Vec<ZEntry<'t>> {
-    let entry =
-        |(score, text): (f64, &'t Vec<u8>)| ZEntry { score, member: ZMember::of_item(Item::classify(text)) };
+    let entry = |(score, text): (f64, &'t Vec<u8>)| ZEntry { score, member: ZMember::classify(text) };
     scored.map(entry).collect()
 }
 

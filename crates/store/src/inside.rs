@@ -1,20 +1,18 @@
-//! How large a collection may be that lies inside its entry.
+//! How large a list, a set or a sorted set may be that lies inside its entry. Hashes have limits of their
+//! own.
 //!
 //! Outside it has a header of 80 bytes and an allocation of its own, rounded up: of a few hundred bytes that
 //! is a third. Inside, whoever looks for an element walks over the others, and an edit copies all of them. So
 //! where there are many bytes there must be few elements.
 
-/// So few elements may take more bytes.
+/// So few elements may take so many bytes, whatever the type.
 const FEW_LEN_MAX: u64 = 16;
-/// As many as this, but for hashes.
 pub(crate) const FEW_BYTES_MAX: usize = 448;
 
 /// The limits for collections of one type.
 pub(crate) struct Inside {
     pub(crate) bytes_max: usize,
     pub(crate) len_max: u64,
-    /// Where there are few elements.
-    pub(crate) few_bytes_max: usize,
 }
 
 impl Inside {
@@ -23,7 +21,7 @@ impl Inside {
     pub(crate) fn holds(&self, bytes: usize, len: impl FnOnce() -> u64) -> bool {
         match bytes <= self.bytes_max {
             true => self.len_max == u64::MAX || len() <= self.len_max,
-            false => bytes <= self.few_bytes_max && len() <= FEW_LEN_MAX,
+            false => bytes <= FEW_BYTES_MAX && len() <= FEW_LEN_MAX,
         }
     }
 }
@@ -34,7 +32,7 @@ mod tests {
 
     #[test]
     fn a_few_long_elements_may_take_more_bytes_than_many_short_ones() {
-        let limits = Inside { bytes_max: 192, len_max: 128, few_bytes_max: 448 };
+        let limits = Inside { bytes_max: 192, len_max: 128 };
         let holds = |bytes, len| limits.holds(bytes, || len);
         assert!(holds(192, 128) && holds(448, 16));
         assert!(!holds(192, 129) && !holds(193, 17) && !holds(449, 1));

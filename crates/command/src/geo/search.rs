@@ -5,7 +5,6 @@ use super::query::{Columns, Grammar, Order, Query, Source, StoredScore};
 use super::row::{ABOUT, ROW};
 use super::shape::{Shape, Within};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, LONG_STEPS, Long};
-use base::Item;
 use resp::Reply;
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
@@ -238,11 +237,12 @@ impl Search<'_> {
         ControlFlow::Continue(())
     }
 
+    /// Looks at the members of these ranks.
     fn look_at(&mut self, ranks: Range<u64>) -> ControlFlow<()> {
         let Search { set, within, wanted, results } = self;
-        let mut left = ranks.end - ranks.start;
+        let (mut left, mut flow) = (ranks.end - ranks.start, ControlFlow::Continue(()));
         if left == 0 {
-            return ControlFlow::Continue(());
+            return flow;
         }
         set.visit(ranks.start, End::Tail, &mut |entry| {
             let point = Point::of_score(entry.score);
@@ -250,12 +250,12 @@ impl Search<'_> {
                 results.push(&entry, point, distance_m);
             }
             left -= 1;
-            if left == 0 || results.found.len() >= *wanted {
-                return ControlFlow::Break(());
+            if results.found.len() >= *wanted {
+                flow = ControlFlow::Break(());
             }
-            ControlFlow::Continue(())
+            if left == 0 { ControlFlow::Break(()) } else { flow }
         });
-        if results.found.len() >= *wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        flow
     }
 }
 
@@ -342,8 +342,7 @@ fn store(
         call.view.changed(&destination, u64::from(existed), Event::DEL);
     } else {
         let mut set = call.view.zset_or_new(&destination)?;
-        let member = |one| ZMember::of_item(Item::classify(results.name(one)));
-        let entry = |one| ZEntry { score: score(one), member: member(one) };
+        let entry = |one| ZEntry { score: score(one), member: ZMember::classify(results.name(one)) };
         let is_built = set.build(&mut found.iter().map(entry).collect::<Vec<_>>());
         debug_assert!(is_built, "no member is there twice");
         drop(set);

@@ -25,7 +25,6 @@ mod row;
 mod scan;
 
 use crate::{Command, checked};
-use base::Item;
 use resp::Reply;
 use store::{Event, Key, View, ZEntry, ZMember};
 
@@ -100,7 +99,7 @@ fn reply_entry(reply: &mut Reply, show: Show, entry: ZEntry<'_>) {
 type Entries = Vec<(Vec<u8>, f64)>;
 
 fn entry_of((member, score): &(Vec<u8>, f64)) -> ZEntry<'_> {
-    ZEntry { score: *score, member: ZMember::of_item(Item::classify(member)) }
+    ZEntry { score: *score, member: ZMember::classify(member) }
 }
 
 /// Puts a set of these entries in the place of whatever was there, without a deadline; nothing where there

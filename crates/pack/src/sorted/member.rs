@@ -101,6 +101,11 @@ impl<'a> Member<'a> {
         Member { prefix: &[], rest: Item::Bytes(text) }
     }
 
+    /// A member whose text lies together, and is an integer where it reads as one.
+    pub fn classify(text: &'a [u8]) -> Member<'a> {
+        Member::of_item(Item::classify(text))
+    }
+
     /// A member that lies together, be it a text or an integer.
     pub fn of_item(item: Item<'a>) -> Member<'a> {
         Member { prefix: &[], rest: item }

@@ -3,7 +3,6 @@
 use super::*;
 use crate::model::seeds;
 use crate::sorted::scored::properties::{any_member, any_score, order};
-use base::Item;
 use base::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -311,7 +310,7 @@ fn a_set_of_all_its_entries_is_the_one_that_grew_and_takes_edits_as_it_does() {
             run.twin.insert(member, score);
         }
         let all = in_order(&run.twin);
-        let member = |text| Member::of_item(Item::classify(text));
+        let member = Member::classify;
         let mut entries: Vec<Entry<'_>> =
             all.iter().map(|(score, text)| Entry { score: *score, member: member(text) }).collect();
         run.set = Sorted::of_entries(&SEED, &entries).expect("each member is there once");

@@ -125,17 +125,16 @@ fn get(call: &mut ServerCall<'_>) -> Done {
     // By the name in lower case: the spelling that is answered, and the setting.
     let mut found: BTreeMap<Vec<u8>, (&[u8], &Setting)> = BTreeMap::new();
     for asked in call.args.iter_from(2) {
-        let pattern = until_nul(asked).to_ascii_lowercase();
+        let pattern = until_nul(asked);
         if !pattern.iter().any(|b| b"*?[".contains(b)) {
             // A name is answered in the spelling in which it was first asked for.
             if let Some(setting) = find(asked) {
-                found.entry(pattern).or_insert((asked, setting));
+                found.entry(pattern.to_ascii_lowercase()).or_insert((asked, setting));
             }
             continue;
         }
         let names = listed().flat_map(|s| s.names().map(move |n| (n.as_bytes(), s)));
-        let matches = |name: &[u8]| base::glob::matches_ignore_case(until_nul(asked), name);
-        for (name, setting) in names.filter(|(name, _)| matches(name)) {
+        for (name, setting) in names.filter(|(name, _)| base::glob::matches_ignore_case(pattern, name)) {
             found.entry(name.to_vec()).or_insert((name, setting));
         }
     }

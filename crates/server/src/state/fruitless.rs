@@ -1,5 +1,6 @@
-//! What is known where `maxmemory-clients` is passed and no client may be closed: all have asked for CLIENT
-//! NO-EVICT. To find that out takes as long as there are clients, so it is not done again at once.
+//! What is known where `maxmemory-clients` is passed and there is no client to close: all have asked for
+//! CLIENT NO-EVICT, or those that take too much are being closed already. To find that out takes as long as
+//! there are clients, so it is not done again at once.
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// After so long, or so many more bytes, clients are gone through again though there was none to close.

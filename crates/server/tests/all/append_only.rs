@@ -21,6 +21,13 @@ impl Folder {
         Folder(path)
     }
 
+    /// With an append-only file of these bytes.
+    pub(crate) fn holding(name: &str, bytes: &[u8]) -> Folder {
+        let folder = Folder::new(name);
+        folder.write(&[(MANIFEST, ONE), (FIRST, bytes)]);
+        folder
+    }
+
     pub(crate) fn config(&self, sync: AppendSync) -> Config {
         let append = Appending { is_wanted: true, sync, ..Appending::default() };
         Config { dir: self.0.clone(), append, worker_threads: 1, shard_bits: 2, ..config() }

@@ -1,14 +1,6 @@
 //! Scripts in an append-only file: Redis before 5 wrote EVAL itself, and other programs may.
-use crate::append_only::{FIRST, Folder, MANIFEST, ONE, read};
+use crate::append_only::{FIRST, Folder, read};
 use crate::client::{Client, request};
-
-/// A folder with an append-only file of these commands.
-fn with_requests(name: &str, requests: &[&[&str]]) -> Folder {
-    let folder = Folder::new(name);
-    let bytes: Vec<u8> = requests.iter().flat_map(|words| request(words)).collect();
-    folder.write(&[(MANIFEST, ONE), (FIRST, &bytes)]);
-    folder
-}
 
 const ADD: &str = "return redis.call('INCRBY', KEYS[1], ARGV[1])";
 const ADD_SHA: &str = "8cd00688c05c46bde4a2e60658ef20a2e5c0b248";
@@ -18,32 +10,31 @@ redis.register_function('f', function(keys) count = count + 1; redis.call('SET',
 
 #[test]
 fn scripts_run_again_in_their_databases_and_transactions() {
-    let folder = with_requests(
-        "scripts",
-        &[
-            &["EVAL", ADD, "1", "n", "5"],
-            &["EVALSHA", ADD_SHA, "1", "n", "7"],
-            &["EVALSHA", "0000000000000000000000000000000000000000", "1", "n", "1"],
-            &["EVAL", "redis.call('SET', 'half', 1); redis.call('LPUSH', 'half', 2)", "0"],
-            &["EVAL", "for i = 1, 1000 do redis.call('RPUSH', 'l' .. i, i) end", "0"],
-            &["EVAL", "redis.call('SELECT', 3); redis.call('SET', 'a', 3)", "0"],
-            &["SET", "gone", "v", "PXAT", "1000"],
-            &["EVAL", "redis.call('APPEND', 'gone', 'w'); redis.call('SETEX', 'stays', 100000, 'v')", "0"],
-            &["MULTI"],
-            &["SET", "m", "1"],
-            &["EVAL", ADD, "1", "m", "1"],
-            &["EVAL", "redis.call('SET', 'of' .. redis.call('GET', 'm'), 'v')", "0"],
-            &["EXEC"],
-            &["FUNCTION", "LOAD", LIBRARY],
-            &["FCALL", "f", "1", "f1"],
-            &["FCALL", "f", "1", "f2"],
-            &["SELECT", "2"],
-            &["EVAL", "redis.call('SET', 'b', redis.call('DBSIZE'))", "0"],
-            // The file ends in the middle of a transaction.
-            &["MULTI"],
-            &["EVAL", ADD, "1", "n", "1"],
-        ],
-    );
+    let requests: &[&[&str]] = &[
+        &["EVAL", ADD, "1", "n", "5"],
+        &["EVALSHA", ADD_SHA, "1", "n", "7"],
+        &["EVALSHA", "0000000000000000000000000000000000000000", "1", "n", "1"],
+        &["EVAL", "redis.call('SET', 'half', 1); redis.call('LPUSH', 'half', 2)", "0"],
+        &["EVAL", "for i = 1, 1000 do redis.call('RPUSH', 'l' .. i, i) end", "0"],
+        &["EVAL", "redis.call('SELECT', 3); redis.call('SET', 'a', 3)", "0"],
+        &["SET", "gone", "v", "PXAT", "1000"],
+        &["EVAL", "redis.call('APPEND', 'gone', 'w'); redis.call('SETEX', 'stays', 100000, 'v')", "0"],
+        &["MULTI"],
+        &["SET", "m", "1"],
+        &["EVAL", ADD, "1", "m", "1"],
+        &["EVAL", "redis.call('SET', 'of' .. redis.call('GET', 'm'), 'v')", "0"],
+        &["EXEC"],
+        &["FUNCTION", "LOAD", LIBRARY],
+        &["FCALL", "f", "1", "f1"],
+        &["FCALL", "f", "1", "f2"],
+        &["SELECT", "2"],
+        &["EVAL", "redis.call('SET', 'b', redis.call('DBSIZE'))", "0"],
+        // The file ends in the middle of a transaction.
+        &["MULTI"],
+        &["EVAL", ADD, "1", "n", "1"],
+    ];
+    let bytes: Vec<u8> = requests.iter().flat_map(|words| request(words)).collect();
+    let folder = Folder::holding("scripts", &bytes);
     let read_all = |client: &mut Client| {
         client.check("GET n", "$2\r\n12\r\n");
         client.check("GET half", "$1\r\n1\r\n");

@@ -1,14 +1,11 @@
 //! Times in an append-only file: no key expires while it is run, and a lifetime that counts from the present
 //! begins when its command is run.
-use crate::append_only::{FIRST, Folder, MANIFEST, ONE, command, read};
+use crate::append_only::{FIRST, Folder, command, read};
 use crate::client::Client;
 
 /// A folder with an append-only file of these commands.
 fn with_commands(name: &str, commands: &[&str]) -> Folder {
-    let folder = Folder::new(name);
-    let bytes: Vec<u8> = commands.iter().flat_map(|words| command(words)).collect();
-    folder.write(&[(MANIFEST, ONE), (FIRST, &bytes)]);
-    folder
+    Folder::holding(name, &commands.iter().flat_map(|words| command(words)).collect::<Vec<_>>())
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::entry::{Meta, Shape};
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::hash::field::{Kept, Mark};
-use crate::hash::image::{self, INSIDE, expire_image, image_due, kept};
+use crate::hash::image::{self, IMAGE_BYTES_MAX, IMAGE_LEN_MAX, expire_image, image_due, kept};
 use crate::hash::name::HashName;
 use crate::hash::tree::{At, Before, HashTree, Lifetime};
 use crate::keyspace::shard::Buffers;
@@ -420,11 +420,16 @@ impl<'v> HashMut<'v> {
             Some(spot) => pairs::set(draft, spot, value, mark.bytes()),
             None => pairs::push(draft, name, value, mark.bytes()),
         }
-        let is_more = spot.is_none() || draft.len() > INSIDE.bytes_max;
-        let is_over = is_more && !INSIDE.holds(draft.len(), || pairs::len(draft));
+        let is_over = draft.len() > IMAGE_BYTES_MAX;
         // A field that was there changes the name too, if the limit was lowered below the length of the hash.
-        if (spot.is_none() || entries < INSIDE.len_max) && pairs::len(draft) > entries {
-            self.edit.state.name = HashName::Hashtable;
+        if spot.is_none() || entries < IMAGE_LEN_MAX {
+            let len = pairs::len(draft);
+            if len > entries {
+                self.edit.state.name = HashName::Hashtable;
+            }
+            if len > IMAGE_LEN_MAX {
+                self.edit.grow();
+            }
         }
         if is_over {
             self.edit.grow();
@@ -470,7 +475,7 @@ impl<'v> HashMut<'v> {
                 if let Some(spot) = pairs::find(draft, Item::classify(field)) {
                     pairs::set_mark(draft, spot, Mark::new(deadline).bytes());
                 }
-                if !INSIDE.holds(draft.len(), || pairs::len(draft)) {
+                if draft.len() > IMAGE_BYTES_MAX {
                     self.edit.grow();
                 }
             }

@@ -3,7 +3,7 @@
 use super::api::HashMut;
 use super::field::Kept;
 use super::field::Mark;
-use super::image::INSIDE;
+use super::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX};
 use super::name::HashName;
 use super::tree::{At, HashTree, Lifetime};
 use crate::distinct::{are_all_different, are_distinct, sort_by_place};
@@ -64,19 +64,18 @@ impl HashMut<'_> {
 
     /// Writes the image of the fields into the buffer of drafts; false where they do not fit one.
     fn write_image(&mut self, fields: &[NewField<'_>]) -> bool {
-        if fields.len() as u64 > INSIDE.len_max {
+        if fields.len() as u64 > IMAGE_LEN_MAX {
             return false;
         }
         let image = &mut self.edit.buffers_mut().text;
         image.clear();
-        let is_written = fields.iter().all(|new| {
+        fields.iter().all(|new| {
             let fits = pairs::fits(new.field) && pairs::fits(new.value);
             if fits {
                 pairs::append(image, new.field, new.value, Mark::new(new.deadline).bytes());
             }
-            fits && image.len() <= INSIDE.few_bytes_max
-        });
-        is_written && INSIDE.holds(image.len(), || fields.len() as u64)
+            fits && image.len() <= IMAGE_BYTES_MAX
+        })
     }
 }
 

@@ -7,13 +7,12 @@ use crate::field_names::Names;
 use crate::hash::field::{Kept, Mark};
 use crate::hash::name::HashName;
 use crate::hash::tree::{At, HashTree, Lifetime};
-use crate::inside::Inside;
 use base::Millis;
 use pack::pairs::{self, Pair, Spot};
 
-/// The limits of a hash inside its entry.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 256, len_max: 64, few_bytes_max: 256 };
-
+/// A hash leaves its entry when its image outgrows either.
+pub(super) const IMAGE_BYTES_MAX: usize = 256;
+pub(super) const IMAGE_LEN_MAX: u64 = 64;
 /// What a pair keeps for its field.
 pub(super) fn kept<'i>(pair: &Pair<'i>) -> Kept<'i> {
     let deadline = pair.mark.map_or(Deadline::Never, |mark| Mark::read(mark).0);

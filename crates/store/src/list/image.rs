@@ -2,7 +2,7 @@
 use crate::End;
 use crate::edit::{Collection, Edit};
 use crate::entry::Shape;
-use crate::inside::{FEW_BYTES_MAX, Inside};
+use crate::inside::Inside;
 use crate::keyspace::shard::Buffers;
 use crate::list::listpack::{self, Encoding};
 use crate::list::tree::{ListTree, RETURN_BYTES_MAX};
@@ -11,7 +11,7 @@ use pack::seq::Limits;
 use std::ops::ControlFlow;
 
 /// The limits of a list inside its entry.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128, few_bytes_max: FEW_BYTES_MAX };
+pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128 };
 /// No image would be a longer listpack than this, be it of integers of 10 bytes each, or of text with 3 bytes
 /// more for each element.
 pub(super) const IMAGE_LISTPACK_BYTES_MAX: u64 = 2048;

@@ -2,7 +2,7 @@
 //! sorted, everything else in order of insertion, because that is how Redis answers them.
 use super::name::Name;
 use crate::entry::Shape;
-use crate::inside::{FEW_BYTES_MAX, Inside};
+use crate::inside::Inside;
 use crate::settings::SetLimits;
 use base::Item;
 use base::text::i64_len;
@@ -10,7 +10,7 @@ use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 use std::ops::ControlFlow;
 
 /// The limits of a set inside its entry. A walk over its image is shorter than a cache miss is long.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: u64::MAX, few_bytes_max: FEW_BYTES_MAX };
+pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: u64::MAX };
 
 /// A small set, to read.
 #[derive(Clone, Copy)]

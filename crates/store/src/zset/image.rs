@@ -3,13 +3,13 @@ use super::name::{Encoding, ZSetLimits};
 use super::tree::ZSetTree;
 use crate::edit::{Collection, Edit};
 use crate::entry::Shape;
-use crate::inside::{FEW_BYTES_MAX, Inside};
+use crate::inside::Inside;
 use crate::keyspace::shard::Buffers;
 use base::hash::Seed;
 use pack::sorted::{Sorted, image};
 
 /// The limits of a sorted set inside its entry.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128, few_bytes_max: FEW_BYTES_MAX };
+pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128 };
 /// A tree that has shrunk to so many bytes returns into its entry. That is far enough below the limit of an
 /// image that a set which swings around that limit stays outside.
 const RETURN_BYTES_MAX: usize = 96;

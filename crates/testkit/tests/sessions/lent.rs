@@ -418,6 +418,8 @@ fn a_request_that_is_about_a_part_or_ends_early_stays_on_its_worker() {
         ("SINTERCARD 2 s t LIMIT 0", &MANY.to_string()),
         ("ZINTERCARD 2 z u LIMIT 1", "0"),
     ];
+    let many = format!("SINTERCARD 200 {} LIMIT 1", ["s"; 200].join(" "));
+    let far = [&far[..], &[(many.as_str(), "1")]].concat();
     for (lent, requests) in [("0", &near[..]), ("1", &far[..])] {
         for (request, expected) in requests {
             call(&mut client, "CONFIG RESETSTAT");

@@ -1,5 +1,5 @@
 //! Running what an append-only file holds. There is no client: nothing is checked that was checked when it
-//! was first run, nothing is counted, recorded or answered.
+//! was first run, nothing is counted, recorded or answered; but what scripts call is counted, as in Redis.
 //!
 //! Time stands at its beginning meanwhile. So a key whose deadline has passed since is there until the file
 //! says that it went, as it was when the file was written: else an APPEND behind it would make a new key,
@@ -11,13 +11,13 @@ use crate::core::call::{Functions, ServerRun};
 use crate::core::command_log::Bounds;
 use crate::core::error;
 use crate::core::modes::Modes;
-use crate::core::registry::{Row, Run};
+use crate::core::registry::Run;
 use crate::core::server::Server;
 use crate::core::session::{ClientRecord, Session, Way};
 use crate::state::clock::Moment;
 use command::{Call, DataRun, Done};
 use net::{ConnId, Peer};
-use resp::{Args, Reply};
+use resp::Reply;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::BEFORE_ALL;
@@ -81,8 +81,11 @@ impl<'s> Executor<'s> {
                 self.replay_change(what, &args, reply);
                 Ok(())
             }
-            Run::Server(ServerRun::Script(_) | ServerRun::Function(Functions::Call(_))) => {
-                self.replay_script(db, row, args, reply)
+            Run::Server(ServerRun::Script(what)) => {
+                self.replay_script(db, |this, session| this.run_scripting(session, (row, what), args, reply))
+            }
+            Run::Server(ServerRun::Function(what)) => {
+                self.replay_script(db, |this, session| this.run_functions(session, (row, what), args, reply))
             }
             Run::Data(DataRun::Container) | Run::Server(_) => Ok(()),
         };
@@ -93,9 +96,10 @@ impl<'s> Executor<'s> {
         Ok(())
     }
 
-    /// Runs a script again. Redis before 5 wrote EVAL itself into its file, not what came of it.
+    /// Runs a script or a function again, in a session of no client. Redis before 5 wrote EVAL itself into
+    /// its file, not what came of it.
     #[cold]
-    fn replay_script(&mut self, db: u16, row: &'s Row, args: Args<'_>, reply: &mut Reply) -> Done {
+    fn replay_script(&mut self, db: u16, mut run: impl FnMut(&mut Self, &mut Session) -> Done) -> Done {
         let peer = Peer::Unix { path: PathBuf::new() };
         let way = Way { peer, fd: -1, worker: self.worker, is_secure: false };
         let record = Arc::new(ClientRecord::new(0, way, self.now.steady));
@@ -103,15 +107,7 @@ impl<'s> Executor<'s> {
         session.modes.clear(Modes::RESTRICTED);
         session.db = db;
         loop {
-            let done = match row.run {
-                Run::Server(ServerRun::Script(what)) => {
-                    self.run_scripting(&mut session, (row, what), args, reply)
-                }
-                Run::Server(ServerRun::Function(what)) => {
-                    self.run_functions(&mut session, (row, what), args, reply)
-                }
-                _ => return Ok(()),
-            };
+            let done = run(self, &mut session);
             if !done.as_ref().is_err_and(error::is_put_off) {
                 return done;
             }
