@@ -70,9 +70,10 @@ impl Listener {
         Ok(Listener { socket, address: Peer::Tcp { peer: local, local }, file: None, is_secure: false })
     }
 
-    /// Replaces a stale socket file; `mode` as `unixsocketperm`. Unlinked on drop.
+    /// Replaces a stale socket file, and an empty file, as programs make one to have a name of their own;
+    /// `mode` as `unixsocketperm`. Unlinked on drop.
     ///
-    /// A file that is no socket, or a socket that another process still serves, is left alone: `AddrInUse`.
+    /// Any other file, or a socket that another process still serves, is left alone: `AddrInUse`.
     pub fn unix(path: &Path, mode: Option<u32>, backlog: u32) -> io::Result<Listener> {
         remove_stale(path)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -156,10 +157,14 @@ fn as_inet(address: &SockAddr) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an IP address"))
 }
 
-/// Removes a socket file on which nobody listens any more. A server that hangs with a full backlog still
-/// listens: connecting to it fails at once, with another error than that of a dead file.
+/// Removes an empty file, and a socket file on which nobody listens any more. A server that hangs with a full
+/// backlog still listens: connecting to it fails at once, with another error than that of a dead file.
 fn remove_stale(path: &Path) -> io::Result<()> {
-    if !fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
+    let Ok(there) = fs::symlink_metadata(path) else { return Ok(()) };
+    if there.is_file() && there.len() == 0 {
+        return fs::remove_file(path);
+    }
+    if !there.file_type().is_socket() {
         return Ok(());
     }
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -232,6 +237,18 @@ mod tests {
         assert_eq!(Listener::unix(&path, None, 16).err().unwrap().kind(), io::ErrorKind::AddrInUse);
         UnixStream::connect(&path).unwrap();
         drop(listener);
+    }
+
+    #[test]
+    fn an_empty_file_is_replaced_and_one_that_holds_something_is_not() {
+        let path = fresh_path();
+        fs::write(&path, "").unwrap();
+        drop(Listener::unix(&path, None, 16).unwrap());
+        assert!(!path.exists());
+        fs::write(&path, "notes").unwrap();
+        assert_eq!(Listener::unix(&path, None, 16).err().unwrap().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(fs::read(&path).unwrap(), b"notes");
+        fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub use reread::WrittenUsers;
 pub use service::crash::report_crashes;
 pub use signals::Signals;
 pub use start::{Running, Stopper, start, start_when};
+pub use state::REDIS_VERSION;
 pub use state::clock::{Clock, SimulatedTime};
 pub use state::config::{
     Allow, AppendSync, Appending, Config, ConfigError, Defrag, Facility, LogLevel, LogRule, LogRules,

@@ -52,7 +52,7 @@ pub(crate) fn task(name: &[u8], args: &[Vec<u8>]) -> Task {
         }
         _ if words.contains(&&b"--sentinel"[..]) => Task::Refuse("sardine has no Sentinel mode".into()),
         [b"check" | b"analyze", ..] => tool(args),
-        [b"-v" | b"--version", ..] => Task::Print(version()),
+        [b"-v" | b"--version", ..] => Task::Print(version(called)),
         [b"-h" | b"--help", ..] => Task::Print(HELP.into()),
         [b"--dump-docs", b"commands"] => Task::Dump(Document::Commands),
         [b"--dump-docs", b"metrics"] => Task::Dump(Document::Metrics),
@@ -183,11 +183,14 @@ fn tools() -> Command {
         .subcommand(analyze_command())
 }
 
-/// One line, in the form that scripts take apart.
-fn version() -> String {
+/// One line, in the form that scripts take apart. Those that call redis-server want to know what it can do.
+fn version(called: &[u8]) -> String {
+    let (server, version) = match called {
+        b"redis-server" => ("Redis", server::REDIS_VERSION),
+        _ => ("Sardine", env!("CARGO_PKG_VERSION")),
+    };
     format!(
-        "Sardine server v={} sha=00000000:0 malloc={} bits={} build=0\n",
-        env!("CARGO_PKG_VERSION"),
+        "{server} server v={version} sha=00000000:0 malloc={} bits={} build=0\n",
         crate::allocator::NAME,
         usize::BITS
     )
@@ -245,6 +248,8 @@ mod tests {
         let repair = Repair { fixes: true, until_s: Some(5), ..Repair::default() };
         let words = ["--truncate-to-timestamp", "5", "--fix", "a"].map(|word| word.as_bytes().to_vec());
         assert_eq!(task(b"redis-check-aof", &words), Task::CheckFile("a".into(), repair));
+        let version = task(b"/usr/bin/redis-server", &[b"--version".to_vec()]);
+        assert!(matches!(version, Task::Print(text) if text.starts_with("Redis server v=8.")));
         assert!(matches!(parse(&["check"]), Task::Refuse(text) if text.contains("FILE")));
         assert!(matches!(parse(&["check", "--help"]), Task::Print(_)));
     }

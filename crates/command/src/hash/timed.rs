@@ -196,6 +196,9 @@ fn change(args: Args<'_>, clock: Millis) -> Result<(Change, usize), Error> {
         Some((Lifetime::Persist, _)) => Ok((Change::To(Deadline::Never), 3)),
         Some((Lifetime::Until { unit, from, text }, _)) => {
             let at = time_of(int(text)?, unit, from, clock, "hgetex")?;
+            if args.len() == 5 {
+                return Err(Error::wrong_arity("hgetex"));
+            }
             Ok((Change::To(Deadline::At(at)), 4))
         }
         _ => Ok((Change::None, 2)),
@@ -259,7 +262,9 @@ impl Writing {
             }
             return Ok(1);
         }
-        let (lifetime, count) = match Lifetime::parse(word, next) {
+        // A second one is refused, whether it has a time or not.
+        let time = next.or(self.lifetime.map(|_| &b""[..]));
+        let (lifetime, count) = match Lifetime::parse(word, time) {
             Some((Lifetime::Keep, _)) => (store::Lifetime::Kept, 1),
             Some((Lifetime::Until { unit, from, text }, _)) => {
                 if self.lifetime.is_some() {

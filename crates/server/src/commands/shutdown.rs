@@ -81,11 +81,12 @@ fn wish(words: &[&[u8]]) -> Option<Wish> {
             // There are no replicas to wait for.
             b"now" => {}
             b"force" => wish.is_forced = true,
-            b"abort" if words.len() == 1 => wish.aborts = true,
+            b"abort" => wish.aborts = true,
             _ => return None,
         }
     }
-    Some(wish)
+    let is_abort = |word: &&[u8]| word.eq_ignore_ascii_case(b"abort");
+    (!wish.aborts || words.iter().all(is_abort)).then_some(wish)
 }
 
 #[cfg(test)]
@@ -103,8 +104,10 @@ mod tests {
             parse("NOSAVE now Force"),
             Some(Wish { saves: Some(false), is_forced: true, aborts: false })
         );
-        assert_eq!(parse("abort").map(|w| w.aborts), Some(true));
-        for bad in ["foo", "save nosave", "nosave save", "abort now", "now abort", "save x"] {
+        for good in ["abort", "ABORT abort"] {
+            assert_eq!(parse(good).map(|w| w.aborts), Some(true), "{good}");
+        }
+        for bad in ["foo", "save nosave", "nosave save", "abort now", "now abort", "abort save", "save x"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
     }

@@ -18,7 +18,7 @@
 //! * The `disk`: whatever changes a file of the data, so that tests can have it fail.
 //! * The `replication` id, and the `restless` mode of tests.
 /// The version of Redis whose behaviour clients can count on: they choose what to send by it.
-pub(crate) const REDIS_VERSION: &str = "8.0.2";
+pub const REDIS_VERSION: &str = "8.0.2";
 
 pub(crate) mod acl;
 pub(crate) mod append_only;
