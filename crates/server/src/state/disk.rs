@@ -1,9 +1,9 @@
 //! The disk, as the server uses it: whatever changes a file or a folder of the data goes through here. So
 //! tests can make any of these calls fail (`DEBUG DISK`), or follow all of them and know what a failure of
 //! power would leave ([`DiskWatch`]). Where nobody does, that costs a load for each call of the system.
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, IoSlice, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -159,7 +159,7 @@ impl Disk {
     }
 
     pub(crate) fn make_folder(&self, path: &Path) -> io::Result<()> {
-        self.act(DiskAct::MakeFolder(path), || std::fs::create_dir(path))
+        self.act(DiskAct::MakeFolder(path), || DirBuilder::new().mode(0o755).create(path))
     }
 
     /// Waits until the disk knows the names in a folder.

@@ -318,3 +318,51 @@ fn memory_purge_has_given_free_pages_back_when_it_answers() {
     let empty = memory(&server, "used_memory_rss");
     assert!(empty < full - 30_000_000, "{full} {empty}");
 }
+
+/// A file of one zone, as zic writes it, that is so far ahead of UTC all the year.
+fn zone(rule: &str, seconds_ahead: i32, name: &[u8]) -> Vec<u8> {
+    let counts = [0, 0, 0, 0, 1, name.len() as u32 + 1];
+    let counts = counts.map(u32::to_be_bytes).concat();
+    let part = [b"TZif2", &[0; 15][..], &counts, &seconds_ahead.to_be_bytes(), &[0, 0], name, &[0]].concat();
+    [&part[..], &part, format!("\n{rule}\n").as_bytes()].concat()
+}
+
+#[test]
+fn the_log_has_the_time_of_the_zone_that_tz_names() {
+    let folder = std::env::temp_dir().join(format!("sardine-zones-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("Ocean")).unwrap();
+    std::fs::write(folder.join("Ocean/Sargasso"), zone("<+0029>-0:29", 29 * 60, b"+0029")).unwrap();
+    let socket = socket_path("zone");
+    let mut command = sardine(&["--port", "0", "--worker-threads", "1", "--save", ""]);
+    command.arg("--unixsocket").arg(&socket).stdout(Stdio::piped());
+    command.env("TZDIR", &folder).env("TZ", "Ocean/Sargasso");
+    let minute = || std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() / 60;
+    let before = minute();
+    let server = Server::serving(command, socket);
+    let known = before..=minute();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let shown = server.log.split(':').nth(2).and_then(|minute| minute.parse::<u64>().ok());
+    let shown = shown.unwrap_or_else(|| panic!("no time in {}", server.log));
+    assert!(known.clone().any(|minute| (minute + 29) % 60 == shown), "{known:?}: {}", server.log);
+}
+
+#[test]
+fn others_may_not_write_the_append_only_file_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("sardine-umask-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let socket = socket_path("umask");
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_sardine")]);
+    command.args(["--port", "0", "--worker-threads", "1", "--appendonly", "yes", "--unixsocket"]);
+    command.arg(&socket).arg("--dir").arg(&folder).stdout(Stdio::piped());
+    let server = Server::serving(command, socket);
+    let appended = folder.join("appendonlydir");
+    let mode = |path: PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let modes: Vec<u32> =
+        std::fs::read_dir(&appended).unwrap().map(|entry| mode(entry.unwrap().path())).collect();
+    drop(server);
+    assert_eq!(mode(appended), 0o755);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(!modes.is_empty() && modes.iter().all(|mode| *mode == 0o644), "{modes:?}");
+}
