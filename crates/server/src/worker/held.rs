@@ -63,6 +63,10 @@ impl Worker<'_> {
                 self.held.replies.push_back((number, id));
             }
             append.note_waiting(self.index, true);
+        } else {
+            // It may have been kept back early in this turn, and since then the disk got what it wrote, or
+            // ceased to be waited for.
+            self.engine.let_go(id);
         }
     }
 
@@ -129,7 +133,8 @@ impl Worker<'_> {
 }
 
 /// A connection is about to be sent replies before the end of its turn, in which the worker's records have
-/// ended here and there: if it has written, they are kept back already.
+/// ended here and there: if it has written, they are kept back already. The turn's end says until when
+/// ([`Worker::hold`]).
 #[cold]
 pub(super) fn keep_back_early(
     (engine, server): (&mut dyn Engine, &Server),

@@ -1,6 +1,7 @@
 //! The server from outside, over real sockets on loopback: what clients do to it, and what it does for them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod acl;
+mod append_always;
 mod append_moves;
 mod append_only;
 mod append_scripts;
