@@ -106,6 +106,7 @@ impl Running {
         let serves_early = has_data(&config);
         if serves_early {
             self.serve()?;
+            pack::counted::note_startup();
         }
         if let Err(why) = load_data(&self.server) {
             if self.server.is_stopping() {
@@ -117,6 +118,7 @@ impl Running {
         }
         if !serves_early {
             self.serve()?;
+            pack::counted::note_startup();
         }
         announce(&self.server, &self.server.listening.all());
         Ok(())
@@ -327,7 +329,6 @@ fn load_data(server: &Server) -> Result<(), String> {
 
 /// Scripts that start a server wait for these words.
 fn announce(server: &Server, listeners: &[Arc<Listener>]) {
-    pack::counted::note_startup();
     let kind_of = |listener: &Arc<Listener>| match listener.local_addr() {
         Peer::Unix { .. } => "unix",
         Peer::Tcp { .. } if listener.is_secure() => "tls",

@@ -39,10 +39,20 @@ pub(crate) enum Document {
 /// redis-check-rdb or redis-check-aof stood.
 pub(crate) fn task(name: &[u8], args: &[Vec<u8>]) -> Task {
     let called = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    if matches!(called, b"redis-check-rdb" | b"redis-check-aof") {
-        return tool(&[&[b"check".to_vec()], args].concat());
-    }
     let words: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+    match (called, &words[..]) {
+        (b"redis-check-rdb" | b"redis-check-aof", [b"-v" | b"--version", ..]) => {
+            return Task::Print(version(called));
+        }
+        (b"redis-check-rdb" | b"redis-check-aof", _) => {
+            return match tool(&[&[b"check".to_vec()], args].concat()) {
+                Task::CheckFile(path, repair) => Task::CheckFile(path, as_of_redis(repair)),
+                other => other,
+            };
+        }
+        (b"redis-sentinel", _) => return Task::Refuse(NO_SENTINEL.into()),
+        _ => {}
+    }
     match words[..] {
         [b"--check-config"] => Task::Refuse("usage: sardine --check-config FILE [options]".into()),
         [b"--check-config", ..] => Task::Check(Source::from_args(&args[1..])),
@@ -50,7 +60,7 @@ pub(crate) fn task(name: &[u8], args: &[Vec<u8>]) -> Task {
         [b"--check-system", ..] => {
             Task::Refuse("sardine does not check the system: nothing here forks".into())
         }
-        _ if words.contains(&&b"--sentinel"[..]) => Task::Refuse("sardine has no Sentinel mode".into()),
+        _ if words.contains(&&b"--sentinel"[..]) => Task::Refuse(NO_SENTINEL.into()),
         [b"check" | b"analyze", ..] => tool(args),
         [b"-v" | b"--version", ..] => Task::Print(version(called)),
         [b"-h" | b"--help", ..] => Task::Print(HELP.into()),
@@ -79,6 +89,11 @@ fn tool(args: &[Vec<u8>]) -> Task {
         Some(("analyze", matches)) => Task::Analyze(options(matches)),
         _ => Task::Refuse(HELP.into()),
     }
+}
+
+/// Redis asks before it cuts off a broken end, and not before it goes back to a time.
+fn as_of_redis(repair: Repair) -> Repair {
+    Repair { goes_back_unasked: !repair.fixes, ..repair }
 }
 
 fn path(matches: &ArgMatches) -> PathBuf {
@@ -185,17 +200,20 @@ fn tools() -> Command {
 
 /// One line, in the form that scripts take apart. Those that call redis-server want to know what it can do.
 fn version(called: &[u8]) -> String {
-    let (server, version) = match called {
-        b"redis-server" => ("Redis", server::REDIS_VERSION),
-        _ => ("Sardine", env!("CARGO_PKG_VERSION")),
+    let (program, version) = match called {
+        b"redis-server" => ("Redis server", server::REDIS_VERSION),
+        b"redis-check-rdb" => ("redis-check-rdb", server::REDIS_VERSION),
+        b"redis-check-aof" => ("redis-check-aof", server::REDIS_VERSION),
+        _ => ("Sardine server", env!("CARGO_PKG_VERSION")),
     };
     format!(
-        "{server} server v={version} sha=00000000:0 malloc={} bits={} build=0\n",
+        "{program} v={version} sha=00000000:0 malloc={} bits={} build=0\n",
         crate::allocator::NAME,
         usize::BITS
     )
 }
 
+const NO_SENTINEL: &str = "sardine has no Sentinel mode";
 const NO_MEMORY_TEST: &str =
     "sardine has no --test-memory: memory is tested with the machine to itself, as memtest86 or memtester do";
 
@@ -244,10 +262,18 @@ mod tests {
     fn a_tool_is_called_by_its_name_or_by_that_of_redis() {
         let checks = Task::CheckFile("a.rdb".into(), Repair::default());
         assert_eq!(parse(&["check", "a.rdb"]), checks);
-        assert_eq!(task(b"/usr/bin/redis-check-rdb", &[b"a.rdb".to_vec()]), checks);
+        let unasked = Repair { goes_back_unasked: true, ..Repair::default() };
+        let checked = task(b"/usr/bin/redis-check-rdb", &[b"a.rdb".to_vec()]);
+        assert_eq!(checked, Task::CheckFile("a.rdb".into(), unasked));
         let repair = Repair { fixes: true, until_s: Some(5), ..Repair::default() };
         let words = ["--truncate-to-timestamp", "5", "--fix", "a"].map(|word| word.as_bytes().to_vec());
         assert_eq!(task(b"redis-check-aof", &words), Task::CheckFile("a".into(), repair));
+        let goes_back = Repair { fixes: false, goes_back_unasked: true, ..repair };
+        let words = [&words[..2], &words[3..]].concat();
+        assert_eq!(task(b"redis-check-aof", &words), Task::CheckFile("a".into(), goes_back));
+        let version = task(b"redis-check-aof", &[b"-v".to_vec()]);
+        assert!(matches!(version, Task::Print(text) if text.starts_with("redis-check-aof v=8.")));
+        assert!(matches!(task(b"redis-sentinel", &[]), Task::Refuse(_)));
         let version = task(b"/usr/bin/redis-server", &[b"--version".to_vec()]);
         assert!(matches!(version, Task::Print(text) if text.starts_with("Redis server v=8.")));
         assert!(matches!(parse(&["check"]), Task::Refuse(text) if text.contains("FILE")));

@@ -18,6 +18,8 @@ pub(crate) struct Repair {
     pub(crate) fixes: bool,
     /// So is what was written after this second of the Unix time.
     pub(crate) until_s: Option<i64>,
+    /// Nobody is asked for that.
+    pub(crate) goes_back_unasked: bool,
     /// Files follow this one, so nothing of it may be cut off.
     pub(crate) is_followed: bool,
 }
@@ -148,9 +150,11 @@ pub(super) fn check_commands(path: &Path, from: u64, repair: Repair) -> ExitCode
         say!("`sardine check --fix` cuts it there.");
         return ExitCode::FAILURE;
     }
-    match agrees(path, len, good_bytes)
-        .and_then(|agrees| if agrees { cut(path, good_bytes) } else { Ok(false) })
-    {
+    let is_agreed = match scan.is_late && repair.goes_back_unasked {
+        true => Ok(true),
+        false => agrees(path, len, good_bytes),
+    };
+    match is_agreed.and_then(|is_agreed| if is_agreed { cut(path, good_bytes) } else { Ok(false) }) {
         Ok(true) => {
             say!("Cut to {good_bytes} bytes.");
             ExitCode::SUCCESS

@@ -44,6 +44,25 @@ fn a_signal_saves_if_there_are_save_points_or_it_is_told_to() {
     }
 }
 
+#[test]
+fn what_a_start_has_loaded_counts_as_data_and_not_as_what_an_empty_server_needs() {
+    for appends in ["yes", "no"] {
+        let mut home = Home::new("loaded");
+        let options = ["--save", "3600 1", "--appendonly", appends];
+        home.start(&options);
+        assert_eq!(home.told("DEBUG POPULATE 100000 key 100\r\nSHUTDOWN SAVE"), "+OK\r\n");
+        home.end();
+        home.start(&options);
+        let memory = home.told("INFO memory");
+        let field = |name: &str| {
+            let value = memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            value.and_then(|value| value.parse::<u64>().ok()).unwrap()
+        };
+        let (startup, data) = (field("used_memory_startup"), field("used_memory_dataset"));
+        assert!(startup > 0 && data > 10_000_000 && startup < data / 2, "{memory}");
+    }
+}
+
 /// What the log says of a signal that has been taken in.
 const TAKEN_IN: &str = "scheduling shutdown...";
 
