@@ -65,6 +65,27 @@ impl F64Text {
         &self.bytes[..self.len]
     }
 
+    /// The text that C's `%.17g` makes of `n`: enough digits to read back the same number, seldom the fewest.
+    /// Redis shows scores in this form in ZSCAN. Allocates, but for whole numbers.
+    pub fn format_17_digits(&mut self, n: f64) -> &[u8] {
+        if n == 0.0 || !n.is_finite() || whole_number(n).is_some_and(|n| n.unsigned_abs() < 10_u64.pow(17)) {
+            return self.format(n);
+        }
+        self.len = 0;
+        let text = format!("{n:.16e}");
+        let (mantissa, exponent) = text.split_once('e').expect("{:e} writes an e");
+        let exponent: i32 = exponent.parse().expect("{:e} writes a plain exponent");
+        if (-4..17).contains(&exponent) {
+            let decimals = (16 - exponent) as usize;
+            self.put(without_zeros(&format!("{n:.decimals$}")).as_bytes());
+        } else {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            let text = format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs());
+            self.put(text.as_bytes());
+        }
+        &self.bytes[..self.len]
+    }
+
     fn put(&mut self, text: &[u8]) {
         self.bytes[self.len..self.len + text.len()].copy_from_slice(text);
         self.len += text.len();
@@ -130,24 +151,6 @@ pub fn whole_number(n: f64) -> Option<i64> {
     // comparisons below refuse both.
     let whole = n as i64;
     (whole as f64 == n && whole != 0 && n.abs() <= INTEGER_MAX).then_some(whole)
-}
-
-/// The text that C's `%.17g` makes of `n`: enough digits to read back the same number, seldom the fewest.
-/// Redis shows scores in this form in ZSCAN. Allocates.
-pub fn text_of_17_digits(n: f64) -> String {
-    if n == 0.0 || !n.is_finite() {
-        let mut text = F64Text::new();
-        return String::from_utf8_lossy(text.format(n)).into_owned();
-    }
-    let text = format!("{n:.16e}");
-    let (mantissa, exponent) = text.split_once('e').expect("{:e} writes an e");
-    let exponent: i32 = exponent.parse().expect("{:e} writes a plain exponent");
-    if (-4..17).contains(&exponent) {
-        let decimals = (16 - exponent) as usize;
-        return without_zeros(&format!("{n:.decimals$}")).to_owned();
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
 }
 
 /// Cuts off the zeros at the end of a fraction, and the point if nothing is left behind it.
@@ -411,11 +414,12 @@ mod tests {
             (1e-10, "1e-10"),
             (1e16, "10000000000000000"),
             (1e17, "1e+17"),
+            (-99_999_999_999_999_984.0, "-99999999999999984"),
             (-0.00015, "-0.00014999999999999999"),
             (5e-324, "4.9406564584124654e-324"),
         ];
         for (n, text) in cases {
-            assert_eq!(text_of_17_digits(n), text);
+            assert_eq!(F64Text::new().format_17_digits(n), text.as_bytes());
         }
     }
 

@@ -5,7 +5,7 @@ use super::row::{ABOUT, ROW};
 use crate::cursor::{Filter, answer, cursor};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec, Long, work};
 use base::Item;
-use base::double::{F64Text, text_of_17_digits};
+use base::double::F64Text;
 use resp::Reply;
 use store::ZSet;
 
@@ -71,8 +71,9 @@ fn scan(reply: &mut Reply, set: &ZSet<'_>, place: u64, filter: &Filter<'_>) -> (
 
 /// Replies a score as text in either protocol, with as many digits as Redis shows.
 fn reply_score(reply: &mut Reply, set: &ZSet<'_>, score: f64) {
-    match set.is_skiplist() {
-        true => reply.bulk(text_of_17_digits(score).as_bytes()),
-        false => reply.bulk(F64Text::new().format(score)),
-    }
+    let mut text = F64Text::new();
+    reply.bulk(match set.is_skiplist() {
+        true => text.format_17_digits(score),
+        false => text.format(score),
+    });
 }

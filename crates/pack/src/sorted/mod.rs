@@ -162,8 +162,26 @@ impl Sorted {
         if rank >= self.len() {
             return;
         }
-        let Some((mut path, at)) = self.tree.seek_rank(rank) else { return };
-        let mut from = Some(at as usize);
+        if let Some((path, at)) = self.tree.seek_rank(rank) {
+            self.visit_at(path, at as usize, towards, visit);
+        }
+    }
+
+    /// Visits from the first entry behind a bound upwards until told to stop.
+    fn visit_behind(&self, bound: &Bound<'_>, visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>) {
+        if let Some((path, leaf)) = self.seek(bound) {
+            self.visit_at(path, Scored::open(leaf).position(bound.score, bound.edge), End::Tail, visit);
+        }
+    }
+
+    fn visit_at(
+        &self,
+        mut path: Path,
+        at: usize,
+        towards: End,
+        visit: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) {
+        let mut from = Some(at);
         loop {
             let leaf = self.leaf(&path);
             let done = match towards {
@@ -288,7 +306,7 @@ impl Sorted {
         entries.sort_by(|a, b| a.score.total_cmp(&b.score));
         let mut has_long = false;
         for run in entries.chunk_by_mut(|a, b| a.score == b.score) {
-            if self.run_len(run[0].score) > LONG_MAX {
+            if self.long_runs.is_some() && self.run_len(run[0].score) > LONG_MAX {
                 has_long = true;
                 continue;
             }
@@ -318,7 +336,7 @@ impl Sorted {
     fn resolve(&self, seed: &Seed, wanted: &[placed::Entry], grain: Grain, visit: &mut dyn FnMut(Entry<'_>)) {
         let (score, shift) = (wanted[0].score, grain.shift());
         let (mut left, mut text) = (wanted.len(), Vec::new());
-        self.visit(self.rank_at(&Bound::least(score)), End::Tail, &mut |entry| {
+        self.visit_behind(&Bound::least(score), &mut |entry| {
             if entry.score != score {
                 return ControlFlow::Break(());
             }
@@ -379,7 +397,7 @@ impl Sorted {
     fn add_run(&mut self, seed: &Seed, score: f64, len: u64) {
         let mut long_runs = self.long_runs.take().unwrap_or_default();
         let (mut left, mut text) = (len, Vec::new());
-        self.visit(self.rank_at(&Bound::least(score)), End::Tail, &mut |entry| {
+        self.visit_behind(&Bound::least(score), &mut |entry| {
             text.clear();
             entry.member.append_to(&mut text);
             long_runs.insert(seed, &text);
@@ -403,8 +421,8 @@ impl Sorted {
         let Some(mut long_runs) = self.long_runs.take() else { return };
         let len = self.run_len(score);
         if len < long_runs::LONG_MIN {
-            let (first, mut left, mut text) = (self.rank_at(&Bound::least(score)), len, Vec::new());
-            self.visit(first, End::Tail, &mut |entry| {
+            let (mut left, mut text) = (len, Vec::new());
+            self.visit_behind(&Bound::least(score), &mut |entry| {
                 if left == 0 {
                     return ControlFlow::Break(());
                 }

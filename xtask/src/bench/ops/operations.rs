@@ -160,6 +160,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("zrandmember", "zset-1000", "ZRANDMEMBER z:# 5", 100),
     one("zdiff", "zset-1000", "ZDIFF 2 z:000000000001 z:000000000002"),
     of("zscan", "zset-1000", "ZSCAN z:# 0 COUNT 10", 100),
+    of("zadd to one score", "zset-equal", "ZADD words 0 w:#", 200_000),
+    of("zrank in one score", "zset-equal", "ZRANK words w:#", 200_000),
+    of("zincrby out of one score", "zset-equal", "ZINCRBY words 1 w:#", 200_000),
+    of("zadd among few scores", "zset-few", "ZADD grades:000000000007 3 m:#", 1_000),
+    of("zincrby among few scores", "zset-few", "ZINCRBY grades:# 1 m:000000000007", 100),
+    of("zrem and zadd", "zset-few", "ZREM grades:# m:000000000007", 100),
     one("xread", "stream", "XREAD COUNT 10 STREAMS st 0"),
     one("xinfo stream", "stream", "XINFO STREAM st"),
     of("xadd id", "", "XADD s:# * a 1", 1_000),
@@ -228,6 +234,17 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
         })
     }),
     ("zset-300k", leader_board),
+    ("zset-equal", |send| {
+        (0..100_000_u64).step_by(500).try_for_each(|first| {
+            let both = (first..first + 500).flat_map(|i| ["0".into(), format!("w:{:012}", i * 2)]);
+            send(&split("ZADD words").into_iter().chain(both).collect::<Vec<String>>())
+        })
+    }),
+    ("zset-few", |send| {
+        keyed(send, 100, |n| {
+            pairs("ZADD", "grades", n, 1_000, |i| ((i * 7919 % 10).to_string(), format!("m:{i:012}")))
+        })
+    }),
     ("stream", stream),
     ("stream-group", |send| {
         stream(send)?;
