@@ -38,7 +38,10 @@ pub(crate) fn read(url: &Url, options: &Options, report: &mut Report) -> Result<
         _ => error.to_string(),
     };
     let client = Client::connect(url, &options.tls).map_err(failed)?;
-    let keyspace = scratch::keyspace(options.shard_bits, options.databases);
+    // A sample is held in so many shards less, so that each holds as many keys as it would of all: what a
+    // shard takes for itself is then multiplied as the keys are.
+    let shard_bits = options.shard_bits.saturating_sub(options.sample.max(1).ilog2());
+    let keyspace = scratch::keyspace(shard_bits, options.databases);
     let (bar, now) = (ProgressBar::new(0), Clock::real().now());
     let settings = Settings::default();
     let mut reader = Reader { client, keyspace, settings, report, options, bar, seen: 0, now };
@@ -80,7 +83,12 @@ impl Reader<'_> {
             // Whether there is one, which an empty one does not show.
             self.demand(&[b"SELECT", db.to_string().as_bytes()])?;
         }
-        let dbs: Vec<(u16, u64)> = dbs.filter(|(db, _)| url.db.is_none_or(|only| only == *db)).collect();
+        let (dbs, others): (Vec<(u16, u64)>, Vec<_>) =
+            dbs.partition(|(db, _)| url.db.is_none_or(|only| only == *db));
+        if !others.is_empty() {
+            // What it uses is for those too.
+            self.report.source_bytes = None;
+        }
         self.bar.set_length(dbs.iter().map(|(_, keys)| keys).sum());
         for (db, _) in dbs {
             if db >= self.keyspace.databases() {

@@ -55,6 +55,11 @@ pub(crate) fn analyze(options: &Options) -> ExitCode {
             report.sample = options.sample;
             live::read(&url, options, &mut report)
         }
+        None if options.source.contains("://") => {
+            // It may hold a password.
+            report.source = "The address cannot be read".into();
+            Err("it is to be redis://[user:password@]HOST[:PORT][/DATABASE], or rediss:// with TLS".into())
+        }
         None => read_file(Path::new(&options.source), options, &mut report),
     };
     if let Err(why) = done {

@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 const PREFIXES_SHOWN: usize = 25;
 const NAME_CHARS_MAX: usize = 44;
+/// A sample of fewer keys says little of the others.
+const FEW_KEYS: u64 = 1000;
 
 pub(crate) fn of(report: &Report) -> String {
     let mut out = String::new();
@@ -36,7 +38,8 @@ fn head(report: &Report, out: &mut String) {
     let _ = writeln!(out, "{} ({})", report.source, report.writer);
     let _ = writeln!(out, "  keys looked at      {:>12}", report.total.keys);
     if report.sample > 1 {
-        let _ = writeln!(out, "  which is one in     {:>12}", report.sample);
+        let few = if report.total.keys < FEW_KEYS { "  (too few to multiply what they take)" } else { "" };
+        let _ = writeln!(out, "  which is one in     {:>12}{few}", report.sample);
     }
     if report.expired > 0 {
         let _ = writeln!(out, "  expired, left out   {:>12}", report.expired);

@@ -5,9 +5,14 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::fmt::Display;
+use std::io;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A server without TLS takes what begins a handshake for half a request, and waits for the rest.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the command line says of TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +50,15 @@ pub(crate) fn secure(stream: TcpStream, host: &str, options: &TlsOptions) -> Res
     let connection = ClientConnection::new(Arc::new(config), name).map_err(|error| error.to_string())?;
     let mut secure = StreamOwned::new(connection, stream);
     // So that what is wrong with a certificate is said now, and not of the first request.
-    secure.conn.complete_io(&mut secure.sock).map_err(|error| error.to_string())?;
+    let usual = secure.sock.read_timeout().map_err(|error| error.to_string())?;
+    secure.sock.set_read_timeout(Some(HANDSHAKE_TIMEOUT)).map_err(|error| error.to_string())?;
+    secure.conn.complete_io(&mut secure.sock).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            format!("no answer to TLS for {} seconds: does it speak TLS?", HANDSHAKE_TIMEOUT.as_secs())
+        }
+        _ => error.to_string(),
+    })?;
+    secure.sock.set_read_timeout(usual).map_err(|error| error.to_string())?;
     Ok(secure)
 }
 

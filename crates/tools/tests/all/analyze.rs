@@ -137,7 +137,10 @@ fn a_live_server_is_named_with_its_version_and_its_databases_are_known() {
     let place = format!("127.0.0.1:{}", port(&mut client));
     let report = analyze(&[&format!("redis://{place}")]);
     assert_eq!(report["writer"], concat!("sardine ", env!("CARGO_PKG_VERSION")));
-    assert_eq!(analyze(&[&format!("redis://{place}/15")])["keys"], 0);
+    assert!(report["source_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
+    // What the server uses is for the other database.
+    let empty = analyze(&[&format!("redis://{place}/15")]);
+    assert_eq!((&empty["keys"], &empty["source_bytes"]), (&Json::from(0), &Json::Null));
     for (url, why) in [
         (format!("redis://{place}/99"), "ERR DB index is out of range"),
         (format!("redis://:secret@{place}"), "ERR AUTH <password> called without any password"),
@@ -176,6 +179,22 @@ fn a_live_server_is_read_like_its_dump_file() {
     let part = analyze(&[&url, "--rate", "1000000", "--sample", "3"]);
     let ratio = bytes(&part) / bytes(&live);
     assert!((0.7..1.3).contains(&ratio), "{ratio}");
+}
+
+/// What a shard takes for itself is not multiplied for more shards than the keys of the sample would be in.
+#[test]
+fn a_small_sample_tells_what_all_of_the_data_takes() {
+    let ours = RedisServer::start_program(&[env!("CARGO_BIN_EXE_sardine")]).unwrap().unwrap();
+    let mut client = RespClient::connect(&ours.address()).unwrap();
+    for n in 0..20_000 {
+        client.call(&["SET", &format!("session:{n:08}"), &n.to_string(), "EX", "10000"]).unwrap();
+    }
+    let url = format!("redis://127.0.0.1:{}", port(&mut client));
+    let all = analyze(&[&url, "--rate", "1000000"]);
+    let part = analyze(&[&url, "--rate", "1000000", "--sample", "20"]);
+    assert_eq!(part["keys"], 1_000);
+    let ratio = bytes(&part) / bytes(&all);
+    assert!((0.7..1.4).contains(&ratio), "{ratio}");
 }
 
 /// A server that speaks TLS alone, and asks who is there.
@@ -224,9 +243,15 @@ fn a_server_that_speaks_tls_is_asked_by_whom_it_knows() {
 
 #[test]
 fn a_source_that_cannot_be_read_is_named() {
-    for source in ["/nonexistent.rdb", "redis://127.0.0.1:1"] {
+    for (source, why) in [
+        ("/nonexistent.rdb", "/nonexistent.rdb: No such file"),
+        ("redis://127.0.0.1:1", "127.0.0.1:1: Connection refused"),
+        ("redis://me:secret@127.0.0.1/x", "The address cannot be read: it is to be redis://"),
+        ("http://127.0.0.1", "The address cannot be read"),
+    ] {
         let output = Command::new(env!("CARGO_BIN_EXE_sardine")).args(["analyze", source]).output().unwrap();
-        assert_eq!(output.status.code(), Some(1));
-        assert!(!output.stderr.is_empty());
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && told.starts_with(why), "{told}");
+        assert!(!told.contains("secret"), "{told}");
     }
 }
