@@ -40,8 +40,9 @@ use net::{Engine, EngineKind, Listener, Opened, Peer};
 use std::cell::OnceCell;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use store::{Keyspace, KeyspaceOptions};
 
 impl Source {
@@ -57,6 +58,10 @@ impl Source {
         self.load_checked(stdin, checks)
     }
 }
+
+/// Who connects at once to a server with little data need not know that it is being loaded: programs that wait
+/// for the port alone take an error for a failure.
+const UNTOLD: Duration = Duration::from_millis(100);
 
 /// A running server. In-process servers of tests are made in the same way as the program's. Dropping it ends
 /// it.
@@ -98,17 +103,17 @@ impl Running {
         &self.server.log
     }
 
-    /// Loads the data, while clients are told that it is being loaded, and says then that it is ready. Where
-    /// there is nothing to load, those who have connected already wait for the moment that this takes.
+    /// Loads the data, and says then that it is ready. Where that takes longer than [`UNTOLD`], clients are
+    /// told that it is being loaded; those who have connected before wait.
     pub fn load(&self) -> Result<(), StartError> {
         let config = self.server.config();
         persistence::remove_left(&self.server.persistence.disk, &config.dir);
-        let serves_early = has_data(&config);
-        if serves_early {
-            self.serve()?;
-            pack::counted::note_startup();
-        }
-        if let Err(why) = load_data(&self.server) {
+        pack::counted::note_startup();
+        let (loaded, is_served) = match has_data(&config) {
+            true => self.load_and_tell()?,
+            false => (load_data(&self.server), false),
+        };
+        if let Err(why) = loaded {
             if self.server.is_stopping() {
                 return Ok(());
             }
@@ -116,12 +121,29 @@ impl Running {
             self.server.stop(1);
             return Err(StartError(why));
         }
-        if !serves_early {
+        if !is_served {
             self.serve()?;
-            pack::counted::note_startup();
         }
         announce(&self.server, &self.server.listening.all());
         Ok(())
+    }
+
+    /// Loads the data while another thread starts the workers if that takes long. What came of it, and
+    /// whether they have been started.
+    fn load_and_tell(&self) -> Result<(Result<(), String>, bool), StartError> {
+        let (is_done, done) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let serve_late = move || match done.recv_timeout(UNTOLD) {
+                Err(mpsc::RecvTimeoutError::Timeout) => self.serve().map(|()| true),
+                _ => Ok(false),
+            };
+            let teller = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, serve_late);
+            let teller = teller.map_err(|e| cannot("start a thread for loading", &e))?;
+            let loaded = load_data(&self.server);
+            drop(is_done);
+            let is_served = teller.join().expect("starting workers does not panic")?;
+            Ok((loaded, is_served))
+        })
     }
 
     /// Starts the workers.

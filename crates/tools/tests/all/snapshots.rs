@@ -225,6 +225,31 @@ fn requests_are_refused_while_the_file_is_loaded_and_the_end_is_at_once() {
     }
 }
 
+/// As with Redis: programs that start a server wait until its port is open, and ask at once.
+#[test]
+fn who_asks_while_little_data_is_loaded_waits_and_is_answered() {
+    for appends in ["no", "yes"] {
+        let mut home = Home::new("little");
+        let options = ["--save", "3600 1", "--appendonly", appends];
+        home.start(&options);
+        assert_eq!(home.told("SET a 1\r\nSHUTDOWN SAVE"), "+OK\r\n");
+        home.end();
+        for _ in 0..5 {
+            home.launch(&options);
+            let answer = home.wait_for("answer", |home| home.ask("GET a\r\nSHUTDOWN NOSAVE\r\n"));
+            let log = home.log();
+            home.end();
+            let took_s = log.lines().rev().find_map(|line| {
+                let rest = line.split_once("loaded from ")?.1.split_once(": ")?.1;
+                rest.strip_suffix(" seconds")?.parse::<f64>().ok()
+            });
+            // A machine may be so busy that it is told of after all.
+            let is_late = answer.starts_with("-LOADING") && took_s.is_some_and(|s| s >= 0.09);
+            assert!(is_late || answer == "$1\r\n1\r\n", "{answer}{log}");
+        }
+    }
+}
+
 #[test]
 fn what_is_written_during_a_snapshot_is_in_the_next_and_others_are_served_meanwhile() {
     let mut home = Home::new("moment");
