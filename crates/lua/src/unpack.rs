@@ -24,8 +24,6 @@ pub enum Form {
 
 /// Tables in the input nest no deeper than this.
 const DEPTH_MAX: usize = 1000;
-/// How many values one call gives back.
-const RESULTS_MAX: usize = 7900;
 /// How many values are read before it is asked again whether to go on.
 const STEPS_BETWEEN: u32 = 1 << 10;
 /// A table is not given more places at first. Tables that nest announce the same bytes again.
@@ -170,9 +168,6 @@ impl<'a> Reader<'a> {
             }
             let mut count = 0;
             while self.at < self.bytes.len() && (limit == 0 || count < limit) {
-                if count == RESULTS_MAX {
-                    return Err(TOO_MANY);
-                }
                 self.value(TOO_MANY)?;
                 count += 1;
             }

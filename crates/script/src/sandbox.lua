@@ -205,12 +205,14 @@ local function foreach(t, f)
 end
 
 -- The interpreter's own unpack counts in 32 bits, past which it writes beyond its stack (CVE-2025-46817).
-local COUNT_MAX, RESULTS_MAX = 2 ^ 30, 7900
+-- A function in C has 8000 places on the stack, for its arguments and its results.
+local COUNT_MAX, PLACES = 2 ^ 30, 8000
 
 local function unpack(...)
   local t, first, last = ...
+  local arguments = select('#', ...)
   if type(t) ~= 'table' then
-    if select('#', ...) == 0 then
+    if arguments == 0 then
       bad('unpack', 1, 'table expected, got no value')
     end
     bad('unpack', 1, 'table', t)
@@ -227,8 +229,12 @@ local function unpack(...)
   end
   if first > last then
     return
-  elseif not (first > -COUNT_MAX and last < COUNT_MAX and last - first < RESULTS_MAX) then
+  elseif not (first > -COUNT_MAX and last < COUNT_MAX and last - first < PLACES - arguments) then
     fail('too many results to unpack')
+  elseif arguments == 1 then
+    return unpack_(t)
+  elseif arguments == 2 then
+    return unpack_(t, first)
   end
   return unpack_(t, first, last)
 end

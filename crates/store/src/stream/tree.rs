@@ -95,7 +95,8 @@ impl Stream {
     pub fn add(&mut self, id: Id, pairs: &impl Pairs, limits: &Limits) {
         self.log.append(id, pairs, limits);
         self.last_id = id;
-        self.entries_added += 1;
+        // RESTORE and XSETID set it to any number; behind the last comes 0, as in Redis.
+        self.entries_added = self.entries_added.wrapping_add(1);
     }
 
     /// Deletes an entry, and returns whether it was there.
