@@ -59,8 +59,8 @@ impl Source {
     }
 }
 
-/// Who connects at once to a server with little data need not know that it is being loaded: programs that wait
-/// for the port alone take an error for a failure.
+/// Who connects at once to a server with little data need not know that it is being loaded: programs that
+/// wait for the port alone take an error for a failure.
 const UNTOLD: Duration = Duration::from_millis(100);
 
 /// A running server. In-process servers of tests are made in the same way as the program's. Dropping it ends
@@ -190,6 +190,12 @@ impl Running {
     /// Whether a request has begun to run in parts: for tests.
     pub fn has_parts_left(&self) -> bool {
         self.server.moving.in_parts().is_some()
+    }
+
+    /// Calls this while no request runs: for tests.
+    pub fn while_alone<R>(&self, work: impl FnOnce() -> R) -> R {
+        let _all = self.server.enter_alone();
+        work()
     }
 
     /// From here on this one is told of whatever is done to the files of the data, and may have it fail: for

@@ -16,7 +16,6 @@
 //!                                  no data (a script runs for long: clients are answered with BUSY)
 //! ```
 use std::collections::VecDeque;
-use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst, fence};
 use std::sync::{
     Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
@@ -113,20 +112,9 @@ impl Gates {
         }
     }
 
-    /// This worker runs commands until the guard is dropped. It waits while somebody runs alone, unless that
-    /// has left the gates ajar.
+    /// This worker runs commands until the guard is dropped. None while somebody runs alone.
     #[inline]
-    pub(crate) fn enter(&self, worker: usize) -> Entered<'_> {
-        match self.try_enter(worker) {
-            Some(inside) => Entered::Inside(inside),
-            None => {
-                cold_path();
-                self.wait_to_enter(worker)
-            }
-        }
-    }
-
-    fn try_enter(&self, worker: usize) -> Option<RwLockReadGuard<'_, ()>> {
+    pub(crate) fn try_enter(&self, worker: usize) -> Option<RwLockReadGuard<'_, ()>> {
         match self.gates[worker].0.try_read() {
             Ok(inside) => Some(inside),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -134,8 +122,9 @@ impl Gates {
         }
     }
 
+    /// The same, but it waits while somebody runs alone, unless that has left the gates ajar.
     #[inline(never)]
-    fn wait_to_enter(&self, worker: usize) -> Entered<'_> {
+    pub(crate) fn wait_to_enter(&self, worker: usize) -> Entered<'_> {
         self.wait_until(
             |queue| queue.entering += 1,
             |queue, ()| {
@@ -236,6 +225,11 @@ mod tests {
     use super::*;
     use base::random::Random;
 
+    /// As a worker does.
+    fn enter(gates: &Gates, worker: usize) -> Entered<'_> {
+        gates.try_enter(worker).map_or_else(|| gates.wait_to_enter(worker), Entered::Inside)
+    }
+
     fn is_inside(entered: &Entered<'_>) -> bool {
         matches!(entered, Entered::Inside(_))
     }
@@ -245,7 +239,7 @@ mod tests {
         let gates = Gates::new(2);
         let alone = gates.enter_alone();
         std::thread::scope(|scope| {
-            let entering = scope.spawn(|| is_inside(&gates.enter(1)));
+            let entering = scope.spawn(|| is_inside(&enter(&gates, 1)));
             while gates.waiting.load(SeqCst) == 0 {
                 std::thread::yield_now();
             }
@@ -259,7 +253,7 @@ mod tests {
         let gates = Gates::new(1);
         let alone = gates.enter_alone();
         std::thread::scope(|scope| {
-            let entering = scope.spawn(|| is_inside(&gates.enter(0)));
+            let entering = scope.spawn(|| is_inside(&enter(&gates, 0)));
             let alone = scope.spawn(|| gates.try_enter_alone().is_err());
             while gates.waiting.load(SeqCst) < 2 {
                 std::thread::yield_now();
@@ -268,9 +262,9 @@ mod tests {
             assert!(!entering.join().unwrap() && alone.join().unwrap());
         });
         assert_eq!(gates.try_enter_alone().err(), Some(ShutOut));
-        assert!(!is_inside(&gates.enter(0)));
+        assert!(!is_inside(&enter(&gates, 0)));
         drop(alone);
-        assert!(is_inside(&gates.enter(0)) && !gates.is_ajar());
+        assert!(is_inside(&enter(&gates, 0)) && !gates.is_ajar());
     }
 
     #[test]
@@ -297,7 +291,7 @@ mod tests {
                 wait_for(number);
             }
             scope.spawn(|| {
-                let inside = gates.enter(0);
+                let inside = enter(&gates, 0);
                 assert!(is_inside(&inside));
                 order.lock().unwrap().push(0);
             });
@@ -317,7 +311,7 @@ mod tests {
 
     impl Data {
         fn enter(&self, gates: &Gates, worker: usize, random: &mut Random) {
-            let entered = gates.enter(worker);
+            let entered = enter(gates, worker);
             if !is_inside(&entered) {
                 return;
             }
@@ -382,7 +376,7 @@ mod tests {
                 let (gates, inside) = (&gates, &inside);
                 scope.spawn(move || {
                     for _ in 0..2_000 {
-                        let entered = gates.enter(worker);
+                        let entered = enter(gates, worker);
                         inside.fetch_add(usize::from(is_inside(&entered)), SeqCst);
                         inside.fetch_sub(usize::from(is_inside(&entered)), SeqCst);
                     }

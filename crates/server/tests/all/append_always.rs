@@ -56,6 +56,11 @@ struct Bar {
 }
 
 impl Barred {
+    /// One that takes all writes.
+    fn open() -> Barred {
+        Barred { state: Mutex::new(Bar { left: u64::MAX, is_waited_for: false }), changed: Condvar::new() }
+    }
+
     fn allow(&self, writes: u64) {
         *self.state.lock().unwrap() = Bar { left: writes, is_waited_for: false };
         self.changed.notify_all();
@@ -91,10 +96,7 @@ fn a_call_that_writes_nothing_does_not_let_go_the_replies_to_writes_before_it() 
     for io_engine in engines() {
         let folder = Folder::new("lent");
         let server = start(Config { io_engine, ..folder.config(AppendSync::Always) });
-        let disk = Arc::new(Barred {
-            state: Mutex::new(Bar { left: u64::MAX, is_waited_for: false }),
-            changed: Condvar::new(),
-        });
+        let disk = Arc::new(Barred::open());
         server.watch_disk(disk.clone());
         let (mut client, mut other) = (Client::connect(&server), Client::connect(&server));
         let library = "#!lua name=l\nredis.register_function{function_name='f', callback=function() return 1 end, \
@@ -133,10 +135,7 @@ fn a_client_that_was_paused_while_the_disk_was_waited_for_is_served_when_its_rep
         let client_output_buffer = OutputLimits { normal, ..OutputLimits::default() };
         let config = Config { io_engine, client_output_buffer, ..folder.config(AppendSync::Always) };
         let (server, _time) = start_at_noon(config);
-        let disk = Arc::new(Barred {
-            state: Mutex::new(Bar { left: u64::MAX, is_waited_for: false }),
-            changed: Condvar::new(),
-        });
+        let disk = Arc::new(Barred::open());
         server.watch_disk(disk.clone());
         let (mut client, mut other) = (Client::connect(&server), Client::connect(&server));
         let value = "x".repeat(100 << 10);
@@ -166,8 +165,8 @@ fn a_client_that_was_paused_while_the_disk_was_waited_for_is_served_when_its_rep
     }
 }
 
-/// Replies of 100 KB are handed over before the end of their turn, and kept back behind the write before them.
-/// What ends the turn lets the disk get that write, or has nobody wait for it any more.
+/// Replies of 100 KB are handed over before the end of their turn, and kept back behind the write before
+/// them. What ends the turn lets the disk get that write, or has nobody wait for it any more.
 #[test]
 fn replies_that_are_kept_back_early_are_let_go_whatever_ends_their_turn() {
     for io_engine in engines() {

@@ -166,3 +166,28 @@ fn the_time_that_the_server_is_up_passes_though_the_clock_is_set() {
         assert_eq!(client.info("uptime_in_days"), uptime_days);
     }
 }
+
+/// A command waits while another runs alone. What it sets then lasts from when it runs, and what has expired
+/// meanwhile is gone.
+#[test]
+fn a_command_that_has_waited_for_another_runs_in_the_time_of_afterwards() {
+    let (server, time) = start_at_noon(config());
+    let mut other = Client::connect(&server);
+    other.check("SET old 1 PX 5000", "+OK\r\n");
+    let mut waiters: Vec<Client> = (0..4).map(|_| Client::connect(&server)).collect();
+    waiters.iter_mut().for_each(|waiter| waiter.check("PING", "+PONG\r\n"));
+    server.while_alone(|| {
+        for (n, waiter) in waiters.iter_mut().enumerate() {
+            let queue = format!("MULTI\r\nSET m:{n} 1 PX 5000\r\nEXEC\r\n");
+            waiter.send(format!("SET k:{n} 1 PX 5000\r\nEXISTS old\r\n{queue}").as_bytes());
+        }
+        // Most probably they have arrived then, and their workers wait.
+        std::thread::park_timeout(Duration::from_millis(50));
+        time.advance(Duration::from_secs(10));
+    });
+    for (n, waiter) in waiters.iter_mut().enumerate() {
+        waiter.expect("+OK\r\n:0\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
+        other.check(&format!("PTTL k:{n}"), ":5000\r\n");
+        other.check(&format!("PTTL m:{n}"), ":5000\r\n");
+    }
+}

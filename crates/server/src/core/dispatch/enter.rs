@@ -6,14 +6,18 @@ use crate::state::pause::Held;
 use command::Error;
 use net::Tick;
 use std::hint::cold_path;
+use std::sync::RwLockReadGuard;
 
 impl<'s> Executor<'s> {
     /// Enters the worker's gate, before the first command of a batch. It waits while another worker runs a
     /// command alone, but not for the end of a script that runs for long: see [`Executor::is_shut_out`].
     pub(crate) fn begin(&mut self) {
-        (self.inside, self.is_shut_out) = match self.server.gates.enter(self.worker) {
-            Entered::Inside(inside) => (Some(inside), false),
-            Entered::Ajar => (None, true),
+        (self.inside, self.is_shut_out) = match self.server.gates.try_enter(self.worker) {
+            Some(inside) => (Some(inside), false),
+            None => {
+                cold_path();
+                self.wait_to_enter()
+            }
         };
         // Also where the gate was left in the middle of a turn.
         self.is_guarded |= self.is_shut_out || self.server.moving.is_any();
@@ -24,6 +28,18 @@ impl<'s> Executor<'s> {
         // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it. So does
         // SHUTDOWN: nothing runs after the data was saved for the last time.
         self.held = self.held_now();
+    }
+
+    /// The worker's gate, when whoever is alone has opened or left it. That may take as long as a script
+    /// runs: what waits here runs in the time of afterwards.
+    #[inline(never)]
+    fn wait_to_enter(&mut self) -> (Option<RwLockReadGuard<'s, ()>>, bool) {
+        let entered = self.server.gates.wait_to_enter(self.worker);
+        self.look_at_clock();
+        match entered {
+            Entered::Inside(inside) => (Some(inside), false),
+            Entered::Ajar => (None, true),
+        }
     }
 
     fn held_now(&self) -> Held {
@@ -127,7 +143,9 @@ impl<'s> Executor<'s> {
         self.end();
         // Who had them before may have been CLIENT PAUSE, SHUTDOWN or ACL, or a script that runs for long:
         // then whether the request may run is to be looked at again.
-        match self.server.try_enter_alone() {
+        let gates = self.server.try_enter_alone();
+        self.look_at_clock();
+        match gates {
             Ok(gates) if self.is_as_before() => Ok(KeptGates { _gates: gates, since: self.meter.read() }),
             gates => {
                 drop(gates);

@@ -8,8 +8,8 @@
 //!         -- count ticks, calls and bytes; look closer at a call that was slow or large
 //! ```
 //!
-//! All commands of a batch see the same time, the time at which the batch began. How long each takes is
-//! measured with the processor's counter, read once between two of them ([`Executor::start_turn`],
+//! All commands of a batch see the same time, the time at which the batch began (`time.rs`). How long each
+//! takes is measured with the processor's counter, read once between two of them ([`Executor::start_turn`],
 //! [`Executor::lap`]).
 //!
 //! Between [`Executor::begin`] and [`Executor::end`] the worker holds the read side of its gate. A command
@@ -30,6 +30,7 @@ mod remember;
 mod replay;
 mod script;
 mod serve;
+mod time;
 mod writing;
 
 pub(crate) use admission::Stays;
@@ -60,7 +61,6 @@ use crate::state::counters::Counters;
 use crate::state::histogram;
 use crate::state::pause::Held;
 use crate::state::persistence;
-use base::Millis;
 use base::hash::Hash;
 use base::random::Random;
 use command::{Call, DataRun, Done, Flags, Scope, WholeCall};
@@ -177,6 +177,8 @@ pub(crate) struct Executor<'s> {
     /// Room for the places of keys among the arguments.
     positions: Vec<u32>,
     now: Moment,
+    /// When `now` was read.
+    now_mark: Tick,
     /// What CLIENT PAUSE holds back in this batch.
     held: Held,
     /// The worker's gate, between `begin` and `end`.
@@ -252,6 +254,7 @@ impl<'s> Executor<'s> {
             garbage: Vec::new(),
             positions: Vec::new(),
             now: Moment::NONE,
+            now_mark: meter.read(),
             held: Held::Nothing,
             inside: None,
             is_shut_out: false,
@@ -297,21 +300,6 @@ impl<'s> Executor<'s> {
         self.output_bound
     }
 
-    /// The wall clock when this turn of the event loop began.
-    pub(crate) fn now(&self) -> Millis {
-        self.now.wall
-    }
-
-    /// Both clocks when this turn of the event loop began.
-    pub(crate) fn moment(&self) -> Moment {
-        self.now
-    }
-
-    /// The steady clock when this turn of the event loop began: it measures how long something takes.
-    pub(crate) fn steady(&self) -> Millis {
-        self.now.steady
-    }
-
     /// Bytes of memory that the executor holds between batches.
     pub(crate) fn room_bytes(&self) -> usize {
         self.positions.capacity() * size_of::<u32>() + self.plan.room_bytes() + self.queue_room.bytes()
@@ -323,13 +311,6 @@ impl<'s> Executor<'s> {
         self.plan = Plan::default();
         self.queue_room = queue::Room::default();
         self.attempts.forget_room();
-    }
-
-    /// Sets the time that commands see from here on, and takes up the configuration in force.
-    pub(crate) fn set_now(&mut self, now: Moment) {
-        self.now = now;
-        self.refresh_config();
-        self.heed_policy();
     }
 
     #[inline]
@@ -396,6 +377,7 @@ impl<'s> Executor<'s> {
         self.bound();
         self.mark = self.meter.read();
         self.turn_start = self.mark;
+        self.keep_time();
     }
 
     /// Whether the connection that is served has to let others have their turn.
