@@ -168,13 +168,18 @@ impl<'s> MemoryLimit<'s> {
         self.limit_bytes = config.maxmemory_bytes;
         self.eviction = config.store.eviction;
         self.patience_ns = patience_ns(config.maxmemory_tenacity);
-        self.count_at = i64::MIN;
+        self.count_again();
         let stride = self.limit_bytes / HOLES_STRIDE_PART;
         self.holes_stride_bytes = stride.clamp(*HOLES_STRIDE_BYTES.start(), *HOLES_STRIDE_BYTES.end());
         self.arrived_bytes = self.holes_stride_bytes;
         let zone = (self.limit_bytes / ZONE_PART).clamp(*ZONE_BYTES.start(), *ZONE_BYTES.end());
         let zone = if self.eviction.policy.evicts_beside() { zone.max(2 * self.advance()) } else { 0 };
         self.zone_start = self.limit_bytes.saturating_sub(zone);
+    }
+
+    /// Somebody else may have allocated much: what this worker was left is not to be relied on.
+    pub(crate) fn count_again(&mut self) {
+        self.count_at = i64::MIN;
     }
 
     /// Whether there is a limit at all.

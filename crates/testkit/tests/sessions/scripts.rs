@@ -391,6 +391,7 @@ fn scripts_that_reach_for_keys_run_beside_others() {
     // One may take too long, where the system is busy.
     assert!(count(&mut client, "lent_scripts") < 10, "nor on the thread of scripts");
     assert_eq!(say(&mut client, "GET some:n"), "50");
+    assert!(say(&mut client, "CLIENT INFO").contains(" db=0 "), "a script selects for itself");
     let many = "local k = {} for i = 1, 40 do k[i] = 'many:' .. i end return #redis.call('mget', unpack(k))";
     for (script, answer) in [("return redis.call('dbsize')", "52"), (many, "40")] {
         let [alone, lent] = ["alone_scripts", "lent_scripts"].map(|name| count(&mut client, name));

@@ -166,6 +166,20 @@ fn without_eviction_writes_are_refused_at_the_ceiling_and_reads_and_removals_go_
     assert_eq!(client.call("SET key:1 again"), Value::Line(b'+', b"OK".to_vec()));
 }
 
+/// What a script allocates, on whatever thread, is known to those that its client asks next.
+#[test]
+fn behind_a_script_that_has_passed_the_ceiling_nothing_is_written() {
+    let server = Server::start(&["--maxmemory", "20mb"]);
+    let mut client = server.client();
+    let mut call = |words: &[&str]| client.0.call(words).unwrap();
+    let script = "for i = 1, 40 do redis.call('set', 's' .. i, string.rep('y', 1000000)) end return 'ok'";
+    assert_eq!(call(&["EVAL", script, "0"]), Value::Blob(b'$', b"ok".to_vec()));
+    for n in 0..100 {
+        let answer = call(&["SET", &format!("q:{n}"), "1"]);
+        assert!(matches!(&answer, Value::Line(b'-', text) if text.starts_with(b"OOM")), "{n}: {answer:?}");
+    }
+}
+
 #[test]
 fn a_ceiling_set_below_what_is_used_is_reached_without_anybody_asking() {
     let server = Server::start(&["--maxmemory-policy", "allkeys-lru"]);

@@ -292,7 +292,9 @@ impl<'s> Executor<'s> {
     }
 
     /// A request that ran elsewhere has come back: counts the time that it took there, and its error.
-    pub(crate) fn note_return(&self, session: &Session, ticks: u64, done: &Done) {
+    pub(crate) fn note_return(&mut self, session: &Session, ticks: u64, done: &Done) {
+        // Another thread may have allocated what this worker was left.
+        self.memory_limit.count_again();
         let row = session.record.last_row.load(Relaxed);
         self.count_time(row, ticks);
         if let Err(error) = done {

@@ -36,6 +36,7 @@ impl<'s> Executor<'s> {
     fn wait_to_enter(&mut self) -> (Option<RwLockReadGuard<'s, ()>>, bool) {
         let entered = self.server.gates.wait_to_enter(self.worker);
         self.look_at_clock();
+        self.memory_limit.count_again();
         match entered {
             Entered::Inside(inside) => (Some(inside), false),
             Entered::Ajar => (None, true),

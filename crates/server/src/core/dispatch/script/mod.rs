@@ -419,7 +419,10 @@ impl<'s> Executor<'s> {
         if !is_executing {
             session.modes.clear(Modes::EXECUTING);
         }
-        session.db = db;
+        if session.db != db {
+            session.db = db;
+            session.record.details().db = db;
+        }
         (self.mark, self.serves_later) = (mark, serves_later);
         match is_of_queue {
             // Nothing is left to be done before all of it is committed.
