@@ -13,7 +13,9 @@
 //! destructor of theirs runs. What raises is what takes memory, and `lua_error` itself. So each frame of this
 //! crate below a protected call either calls nothing that raises, or owns nothing that has a destructor; the
 //! code of others ([`function`]'s body, the iterators of [`Start`]) runs in frames of the first kind.
+mod bit;
 mod function;
+mod insert;
 mod kept;
 mod look;
 mod reply;
@@ -22,7 +24,9 @@ mod unpack;
 mod upvalues;
 mod wanted;
 
+pub use bit::bit;
 pub use function::{Argument, Arguments, Outcome, function};
+pub use insert::insert;
 pub use kept::{Functions, Kept};
 pub use look::{Name, Pairs, Seen, Spot, Stack};
 pub use run::{Ended, Runner, Start, Strings, Tables};

@@ -16,7 +16,7 @@ local type, select, tostring, tonumber, getmetatable_, setmetatable_ =
     type, select, tostring, tonumber, getmetatable, setmetatable
 local next_, pairs_, rawget_, rawset_, pcall_, xpcall_, error_, unpack_, loadstring_, setfenv_ =
     next, pairs, rawget, rawset, pcall, xpcall, error, unpack, loadstring, setfenv
-local insert_, sort_, foreach_, concat_ = table.insert, table.sort, table.foreach, table.concat
+local sort_, foreach_, concat_ = table.sort, table.foreach, table.concat
 local sub_, byte_, len_ = string.sub, string.byte, string.len
 local resume_ = coroutine.resume
 local floor_ = math.floor
@@ -150,36 +150,14 @@ local function setmetatable(...)
   return setmetatable_(t, metatable)
 end
 
--- Moves at most this many elements at once: what is longer goes by a loop that can be interrupted.
-local MOVED_MAX = 100000
-
-local function insert(t, ...)
-  if type(t) ~= 'table' then
-    bad('insert', 1, 'table', t)
-  elseif behind[t] then
-    deny()
-  end
-  local count = select('#', ...)
-  if count == 1 then
-    return insert_(t, (...))
-  elseif count ~= 2 then
-    fail("wrong number of arguments to 'insert'")
-  end
-  local at, value = ...
-  local place = tonumber(at)
-  if not place or type(at) == 'table' then
-    bad('insert', 2, 'number', at)
-  end
-  local last = #t + 1
-  if last - place <= MOVED_MAX and place > -MOVED_MAX then
-    return insert_(t, place, value)
-  end
+-- Far from the end it moves many elements: by a loop that can be interrupted.
+local insert = rust.inserter(rust.deny, function(t, place, value)
   place = place - place % 1
-  for i = last, place + 1, -1 do
+  for i = #t + 1, place + 1, -1 do
     rawset_(t, i, rawget_(t, i - 1))
   end
   rawset_(t, place, value)
-end
+end)
 
 local function sort(t, before)
   if type(t) ~= 'table' then

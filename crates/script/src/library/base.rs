@@ -3,7 +3,7 @@ use super::given::{Given, type_name};
 use crate::error;
 use crate::raised::{Raised, SANDBOX, error_table, text_of};
 use crate::state::{Failure, OUT_OF_MEMORY, State};
-use mlua::{Lua, MultiValue, Result, Table, Value, Variadic};
+use mlua::{Function, Lua, MultiValue, Result, Table, Value, Variadic};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -27,6 +27,8 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> 
     rust.raw_set("caught", lua.create_function(move |lua, error| opened(lua, &shared, error))?)?;
     let shared = Rc::clone(state);
     rust.raw_set("handler", lua.create_function(move |lua, error| handle(lua, &shared, error))?)?;
+    let inserter = |lua: &Lua, (refuses, moves): (Function, Function)| lua::insert(lua, &refuses, &moves);
+    rust.raw_set("inserter", lua.create_function(inserter)?)?;
     rust.raw_set("sort", lua.create_function(|_, table: Table| sort(&table))?)?;
     install_collector(lua, rust)
 }

@@ -2,7 +2,6 @@
 //! they cannot be interrupted, or not be trusted with what a script gives them. A file each; nothing in them
 //! allocates because of a length that was only announced, and none of them panics.
 mod base;
-mod bit;
 mod cjson;
 mod cmsgpack;
 pub(crate) mod given;
@@ -20,7 +19,7 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> 
     base::install(lua, state, rust)?;
     random::install(lua, state, rust)?;
     strings::install(lua, state, rust)?;
-    bit::install(lua, rust)?;
+    rust.raw_set("bit", lua::bit(lua)?)?;
     cjson::install(lua, state, rust)?;
     cmsgpack::install(lua, state, rust)?;
     structs::install(lua, state, rust)

@@ -239,7 +239,7 @@ fn there_is_no_way_to_files_compiled_code_or_other_environments() {
         fails(&format!("return unpack({{}}, {range})"), "too many results to unpack");
     }
     // Digits of bit.tohex (CVE-2024-31449), sizes of struct (CVE-2020-14147).
-    answers("return bit.tohex(65535, -2147483648)", "$8\r\n0000ffff\r\n");
+    answers("return bit.tohex(65535, -2147483648)", "$8\r\n0000FFFF\r\n");
     fails("return struct.unpack('>I2147483647', 'x')", "larger than limit");
     fails("return struct.pack('>I2147483648', 1)", "integral size overflow");
     fails("return struct.unpack('c2147483647', 'x', 2147483647)", "data string too short");
