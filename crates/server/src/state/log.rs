@@ -150,6 +150,13 @@ impl Log {
         self.write(LogLevel::Verbose, message);
     }
 
+    /// The same, for what happens often: the message is made only where it is wanted.
+    pub(crate) fn verbose_of(&self, message: impl FnOnce() -> String) {
+        if self.level.load(Relaxed) <= LogLevel::Verbose as u8 {
+            self.verbose(&message());
+        }
+    }
+
     /// Writes one line of level `notice`.
     pub fn notice(&self, message: &str) {
         self.write(LogLevel::Notice, message);

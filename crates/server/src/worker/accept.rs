@@ -3,6 +3,7 @@ use super::Worker;
 use super::input::Input;
 use super::slow_readers::ALLOWANCE_BYTES;
 use super::table::{Connection, Flow};
+use crate::core::client_line::line_of;
 use crate::core::dispatch::Stays;
 use crate::core::error;
 use crate::core::mailbox::Message;
@@ -55,6 +56,7 @@ impl Worker<'_> {
     pub(super) fn accept(&mut self, accepted: Accepted) {
         let server = self.server;
         let config = self.executor.config();
+        server.log.verbose_of(|| accepted_line(&accepted.peer));
         let text = if connections(server) >= config.maxclients as usize {
             Some(error::TOO_MANY_CLIENTS)
         } else {
@@ -177,6 +179,11 @@ impl Worker<'_> {
         self.end_subscriptions(id);
         let Some(connection) = self.table.remove(id) else { return };
         self.cron.forget(id);
+        if connection.has_ended || connection.flow != Flow::Closing {
+            let (server, now_ms) = (self.server, self.executor.steady().0);
+            let line = || line_of(&connection.session.record, &server.registry, now_ms);
+            server.log.verbose_of(|| format!("Client closed connection {}", line()));
+        }
         if let Some(waiting) = &connection.session.waiting {
             self.waits.remove(id, waiting);
             self.held.remove(id, waiting);
@@ -209,6 +216,14 @@ impl Worker<'_> {
         self.server.monitors.remove(record);
         self.server.clients().remove(&record.id);
         self.server.mailboxes[self.index].connections.fetch_sub(1, AcqRel);
+    }
+}
+
+/// What the log says of a new connection.
+fn accepted_line(peer: &Peer) -> String {
+    match peer {
+        Peer::Tcp { peer, .. } => format!("Accepted {peer}"),
+        Peer::Unix { path } => format!("Accepted connection to {}", path.display()),
     }
 }
 

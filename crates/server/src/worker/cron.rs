@@ -197,6 +197,7 @@ impl Worker<'_> {
             }
         }
         for id in idle {
+            self.server.log.verbose("Closing idle client");
             self.close(id, CloseWhen::Now);
         }
     }

@@ -38,6 +38,7 @@ mod slow_readers;
 mod spare_processor;
 mod table;
 
+use crate::core::client_line::line_of;
 use crate::core::dispatch::{Executor, Look, Request};
 use crate::core::lent::{Lent, Returned};
 use crate::core::mailbox::{Mailbox, Message};
@@ -56,7 +57,7 @@ use held::Held;
 use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
 use park::Parked;
 use pieces::Unfinished;
-use resp::{Args, Limits, Reply};
+use resp::{Args, Limits, ProtocolError, Reply};
 pub(crate) use script_thread::ScriptThread;
 use std::collections::BTreeMap;
 use std::hint::cold_path;
@@ -500,7 +501,7 @@ impl<'s> Worker<'s> {
             self.batch.keep_requests(turn, connection);
         } else {
             self.batch.keep_rest(turn, connection);
-            finish(connection, turn, &mut self.reply);
+            finish(connection, turn, (self.server, self.executor.steady()), &mut self.reply);
         }
         note(connection, turn.executed as u64, self.executor.steady(), self.executor.counters());
         if connection.session.record.is_secure {
@@ -720,7 +721,7 @@ fn end_turn(
 }
 
 /// All that was parsed has run: keeps the beginning of a request, or answers bytes that are none.
-fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
+fn finish(connection: &mut Connection, turn: &Turn, at: (&Server, Millis), reply: &mut Reply) {
     match &turn.rest {
         Rest::Unfinished { wanted_bytes } => {
             if !connection.input.is_empty() {
@@ -731,11 +732,22 @@ fn finish(connection: &mut Connection, turn: &Turn, reply: &mut Reply) {
         Rest::Unparsed => {}
         Rest::Wrong(error) if connection.session.after < After::Close => {
             cold_path();
+            note_protocol_error(connection, *error, at);
             reply.protocol_error(*error);
             connection.session.after = After::Close;
         }
         Rest::Wrong(_) => {}
     }
+}
+
+/// Says in the log what a client has sent that is no request.
+fn note_protocol_error(connection: &Connection, error: ProtocolError, (server, now): (&Server, Millis)) {
+    server.log.verbose_of(|| {
+        let (error, record) = (error.to_string(), &connection.session.record);
+        let why = error.strip_prefix("Protocol error: ").unwrap_or(&error);
+        let line = line_of(record, &server.registry, now.0);
+        format!("Protocol error ({why}) from client: {line}")
+    });
 }
 
 /// Counts one receive of this many bytes, for the worker and for the client.

@@ -1,6 +1,7 @@
 //! The program as scripts and service managers see it: what it prints, how it answers on a Unix socket, how
 //! it ends.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use crate::home::Home;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -317,6 +318,30 @@ fn memory_purge_has_given_free_pages_back_when_it_answers() {
     assert!(server.last_words("MEMORY PURGE\r\nQUIT\r\n").starts_with("+OK\r\n"));
     let empty = memory(&server, "used_memory_rss");
     assert!(empty < full - 30_000_000, "{full} {empty}");
+}
+
+/// Lines of level verbose, by which connections are traced.
+#[test]
+fn a_verbose_log_tells_who_comes_and_goes() {
+    let mut home = Home::new("verbose");
+    home.start(&["--save", "", "--loglevel", "verbose", "--timeout", "1"]);
+    let connect = || UnixStream::connect(home.path.join("s")).unwrap();
+    drop(connect());
+    let mut confused = connect();
+    confused.write_all(b"*1\r\n$99999999999\r\n").unwrap();
+    let idle = connect();
+    for told in [
+        "- Accepted connection to s\n",
+        "- Client closed connection id=",
+        "- Protocol error (invalid bulk length) from client: id=",
+        "- Closing idle client\n",
+    ] {
+        home.wait_for(told, |home| home.log().contains(told).then_some(()));
+    }
+    drop(idle);
+    let mut home = Home::new("not-verbose");
+    home.start(&["--save", ""]);
+    assert!(!home.log().contains("Accepted"));
 }
 
 /// A file of one zone, as zic writes it, that is so far ahead of UTC all the year.
