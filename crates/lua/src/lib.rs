@@ -23,6 +23,7 @@ mod run;
 mod unpack;
 mod upvalues;
 mod wanted;
+mod writer;
 
 pub use bit::bit;
 pub use function::{Argument, Arguments, Outcome, function};
@@ -32,3 +33,4 @@ pub use look::{Name, Pairs, Seen, Spot, Stack};
 pub use run::{Ended, Runner, Start, Strings, Tables};
 pub use unpack::{Form, unpacker};
 pub use upvalues::{set_upvalues, upvalues};
+pub use writer::{Written, writer};

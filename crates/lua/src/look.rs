@@ -17,8 +17,10 @@ pub enum Seen<'s> {
     Number(f64),
     String(&'s [u8]),
     Table(Spot),
-    /// Of any other type.
-    Other,
+    /// The pointer to nothing, which stands for what JSON calls null.
+    Null,
+    /// Of any other type, which has this name.
+    Other(&'static str),
 }
 
 /// Where a table lies.
@@ -67,6 +69,33 @@ impl<'s> Stack<'s> {
         Stack { state, first: unsafe { ffi::lua_gettop(state) }, time: PhantomData }
     }
 
+    /// # Safety
+    /// `state` runs a function, whose arguments stay where they are during 's.
+    pub(crate) unsafe fn of_arguments(state: *mut lua_State) -> Stack<'s> {
+        // SAFETY: as the caller vouches.
+        unsafe { Stack::new(state) }
+    }
+
+    /// Of the arguments of a function, how many there are.
+    pub fn count(&self) -> usize {
+        self.first as usize
+    }
+
+    /// Of the arguments of a function, the one at `index`, counted from 1. To look into a table lets go of
+    /// what lies above it, so a copy is looked at that lies above them all.
+    pub fn argument(&mut self, index: usize) -> Seen<'_> {
+        let index = c_int::try_from(index).unwrap_or(c_int::MAX);
+        // SAFETY: shortening the stack to the arguments raises nothing; there is room for a copy of one.
+        unsafe {
+            ffi::lua_settop(self.state, self.first);
+            if index < 1 || index > self.first || !self.has_room() {
+                return Seen::Nil;
+            }
+            ffi::lua_pushvalue(self.state, index);
+            self.see(self.first + 1)
+        }
+    }
+
     /// The value that lies first.
     pub fn first(&mut self) -> Seen<'_> {
         // SAFETY: it stays where it is.
@@ -104,6 +133,22 @@ impl<'s> Stack<'s> {
             ffi::lua_rawgeti(self.state, ffi::LUA_REGISTRYINDEX, name.0.into());
             ffi::lua_rawget(self.state, table.0);
             self.see(table.0 + 1)
+        }
+    }
+
+    /// Visits all keys of a table, in the order in which [`Stack::next`] does.
+    pub fn visit_keys(&mut self, table: Spot, visit: &mut dyn FnMut(Seen<'_>)) {
+        if !self.look_into(table, table) {
+            return;
+        }
+        // SAFETY: there is a table, and room for a key and a value. Nothing changes the table meanwhile, so
+        // each key is one of it, and `lua_next` raises nothing.
+        unsafe {
+            ffi::lua_pushnil(self.state);
+            while ffi::lua_next(self.state, table.0) != 0 {
+                visit(self.see(table.0 + 1));
+                ffi::lua_settop(self.state, table.0 + 1);
+            }
         }
     }
 
@@ -182,7 +227,10 @@ impl<'s> Stack<'s> {
                     Seen::String(std::slice::from_raw_parts(bytes.cast(), len))
                 }
                 ffi::LUA_TTABLE => Seen::Table(Spot(index)),
-                _ => Seen::Other,
+                ffi::LUA_TLIGHTUSERDATA if ffi::lua_touserdata(state, index).is_null() => Seen::Null,
+                ffi::LUA_TFUNCTION => Seen::Other("function"),
+                ffi::LUA_TTHREAD => Seen::Other("thread"),
+                _ => Seen::Other("userdata"),
             }
         }
     }

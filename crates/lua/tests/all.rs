@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lua::{
-    Argument, Ended, Form, Functions, Kept, Name, Outcome, Runner, Seen, Spot, Stack, Start, Tables,
-    function, unpacker,
+    Argument, Ended, Form, Functions, Kept, Name, Outcome, Runner, Seen, Spot, Stack, Start, Tables, Written,
+    function, unpacker, writer,
 };
 use mlua::{Function, Lua, Value};
 use proptest::prelude::*;
@@ -58,7 +58,8 @@ impl Bench {
                     Seen::Number(n) => n.to_string(),
                     Seen::String(text) => String::from_utf8_lossy(text).into_owned(),
                     Seen::Table(_) => "table".into(),
-                    Seen::Other => "other".into(),
+                    Seen::Null => "null".into(),
+                    Seen::Other(name) => name.into(),
                 },
                 Ended::Failed(Value::String(text)) => format!("raised {}", text.to_string_lossy()),
                 Ended::Failed(Value::Table(table)) => {
@@ -240,7 +241,8 @@ fn functions_are_forgotten_when_they_are_dropped() {
 fn values_of_other_types_and_the_depth_of_the_stack() {
     let bench = Bench::new(REPLY);
     assert_eq!(bench.run("return {}"), "table");
-    assert_eq!(bench.run("return print"), "other");
+    assert_eq!(bench.run("return print"), "function");
+    assert_eq!(bench.run("return coroutine.create(function() end)"), "thread");
     assert_eq!(bench.run("return"), "nil");
     assert_eq!(bench.run("return true, 2"), "true");
     assert_eq!(bench.run("error({err = 'x'})"), "raised x");
@@ -302,7 +304,8 @@ fn plain(seen: Seen<'_>) -> Result<String, Spot> {
         Seen::Boolean(is_true) => is_true.to_string(),
         Seen::Number(n) => n.to_string(),
         Seen::String(text) => format!("<{}>", String::from_utf8_lossy(text)),
-        Seen::Other => "other".into(),
+        Seen::Null => "null".into(),
+        Seen::Other(name) => name.into(),
         Seen::Table(table) => return Err(table),
     })
 }
@@ -341,7 +344,10 @@ fn tables_are_read_where_they_lie() {
     let shown = |text| bench.look(text, show_first);
     assert_eq!(shown("return {}"), "{}");
     assert_eq!(shown("return {1, 'a', x = true}"), "{1=1 2=<a> <x>=true}");
-    assert_eq!(shown("return {{1, {2}}, [{3}] = {{4}, print}}"), "{1={1=1 2={1=2}} {1=3}={1={1=4} 2=other}}");
+    assert_eq!(
+        shown("return {{1, {2}}, [{3}] = {{4}, print}}"),
+        "{1={1=1 2={1=2}} {1=3}={1={1=4} 2=function}}"
+    );
     let (err, none) = (Name::new(&bench.lua, "err").unwrap(), Name::new(&bench.lua, "none").unwrap());
     bench.look("return setmetatable({'a', {'b'}, err = 'c'}, {__index = error})", |mut stack| {
         let Seen::Table(table) = stack.first() else { panic!("a table") };
@@ -385,6 +391,62 @@ fn tables_that_hold_themselves_end_with_the_stack() {
         }
         assert!((7_900..8_000).contains(&depth), "{depth}");
     });
+}
+
+/// What a body sees of its arguments, as text.
+fn show_all(stack: &mut Stack<'_>, out: &mut Vec<u8>) -> Written {
+    if stack.count() == 0 {
+        return Written::BadArgument(1, c"something expected");
+    }
+    for index in 1..=stack.count() {
+        let table = match stack.argument(index) {
+            Seen::Table(table) => table,
+            Seen::String(b"fail") => {
+                out.splice(.., *b"a reason");
+                return Written::Error;
+            }
+            Seen::String(b"panic") => panic!("a body"),
+            Seen::String(text) => {
+                out.extend_from_slice(text);
+                continue;
+            }
+            other => {
+                out.extend_from_slice(format!("{other:?} ").as_bytes());
+                continue;
+            }
+        };
+        let mut keys = 0;
+        stack.visit_keys(table, &mut |_| keys += 1);
+        let pairs = stack.pairs(table);
+        while let Some(key) = stack.next(pairs) {
+            out.extend_from_slice(format!("{key:?}").as_bytes());
+            out.extend_from_slice(format!("={:?} ", stack.value(pairs)).as_bytes());
+            keys -= 1;
+        }
+        out.extend_from_slice(format!("{keys} left ").as_bytes());
+    }
+    Written::Text
+}
+
+#[test]
+fn a_writer_makes_a_string_of_its_arguments() {
+    let bench = Bench::new(REPLY);
+    let write = writer(&bench.lua, |mut stack, out| show_all(&mut stack, out)).unwrap();
+    bench.lua.globals().set("write", write).unwrap();
+    bench.lua.globals().set("null", Value::NULL).unwrap();
+    assert_eq!(
+        bench.run("return write({'a', x = true}, 'and ', nil, null, write, {}, 'last')"),
+        "Number(1.0)=String([97]) String([120])=Boolean(true) 0 left and Nil Null Other(\"function\") 0 left last"
+    );
+    assert_eq!(bench.run("return write(write('in'), write('side'))"), "inside");
+    assert!(bench.run("write()").contains("bad argument #1 to 'write' (something expected)"));
+    assert!(bench.run("write('x', 'fail')").ends_with("1: a reason"), "nothing of before, and the line");
+    assert_eq!(bench.run("return #write(('x'):rep(3000000)) + #write('y')"), "3000001");
+    let nests = "local t = {} t[t] = t for i = 1, 300 do t[i] = i end return #write(t, t) > 3000";
+    assert_eq!(bench.run(nests), "true");
+    catch_unwind(AssertUnwindSafe(|| bench.run("pcall(write, 'panic') return write('more')"))).unwrap_err();
+    assert!(bench.run_with("return write(('x'):rep(1000000))", Tables::None, 1_500_000).contains("memory"));
+    assert_eq!(bench.run("return write('fine')"), "fine");
 }
 
 /// An unpacker that is told to go on for so many values.

@@ -111,7 +111,7 @@ impl Writer<'_> {
             Seen::Number(n) => self.reply.int(whole(n)),
             Seen::Boolean(is_true) => self.boolean(is_true),
             Seen::Table(table) => return Some(table),
-            Seen::Nil | Seen::Other => self.reply.null(),
+            Seen::Nil | Seen::Null | Seen::Other(_) => self.reply.null(),
         }
         None
     }

@@ -1,37 +1,40 @@
 //! `cmsgpack`: MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md), without its `bin` and
 //! `ext` families. The crate `lua` reads it; here it is written.
-use super::given::Given;
+use super::writer;
 use crate::state::State;
-use lua::Form;
-use mlua::{Lua, LuaString, Result, Table, Value, Variadic};
+use lua::{Form, Seen, Spot, Stack, Written};
+use mlua::{Lua, Result, Table};
 use std::rc::Rc;
 
 /// Tables nested deeper than this are packed as nil.
 const NESTING_MAX: usize = 16;
+/// The script is to end.
+struct Stopped;
+
 /// Packs values behind each other.
 struct Packer<'a> {
-    lua: &'a Lua,
     state: &'a State,
-    out: Vec<u8>,
+    out: &'a mut Vec<u8>,
     room: usize,
 }
 
 impl Packer<'_> {
-    fn value(&mut self, value: &Value, depth: usize) -> Result<()> {
-        self.state.steps(1)?;
+    /// Packs a value; a table is for the caller to pack, whose elements lie above it.
+    fn value(&mut self, value: Seen<'_>, depth: usize) -> std::result::Result<Option<Spot>, Stopped> {
+        self.state.steps(1).map_err(|_| Stopped)?;
         if self.out.len() > self.room {
-            return Err(self.state.stop_out_of_memory());
+            let _ = self.state.stop_out_of_memory();
+            return Err(Stopped);
         }
         match value {
-            Value::String(text) => self.text(&text.as_bytes()),
-            Value::Boolean(is_true) => self.out.push(0xC2 + u8::from(*is_true)),
-            Value::Integer(n) => self.int(*n),
-            Value::Number(n) => self.number(*n),
-            Value::Table(_) if depth == NESTING_MAX => self.out.push(0xC0),
-            Value::Table(table) => self.table(table, depth)?,
-            _ => self.out.push(0xC0),
+            Seen::String(text) => self.text(text),
+            Seen::Boolean(is_true) => self.out.push(0xC2 + u8::from(is_true)),
+            Seen::Number(n) if whole(n).is_some() => self.int(n as i64),
+            Seen::Number(n) => self.number(n),
+            Seen::Table(table) if depth < NESTING_MAX => return Ok(Some(table)),
+            Seen::Table(_) | Seen::Nil | Seen::Null | Seen::Other(_) => self.out.push(0xC0),
         }
-        Ok(())
+        Ok(None)
     }
 
     /// A header of a mark and a big-endian length.
@@ -75,70 +78,83 @@ impl Packer<'_> {
         }
     }
 
-    fn table(&mut self, table: &Table, depth: usize) -> Result<()> {
-        match array_len(table)? {
-            Ok(len) => {
-                match len {
-                    0..16 => self.out.push(0x90 | len as u8),
-                    16..=0xFFFF => self.header(0xDC, &(len as u16).to_be_bytes()),
-                    _ => self.header(0xDD, &(len as u32).to_be_bytes()),
-                }
-                for index in 1..=len {
-                    let value: Value = table.raw_get(index)?;
-                    self.value(&value, depth + 1)?;
-                }
-                Ok(())
-            }
-            Err(pairs) => {
-                match pairs {
-                    0..16 => self.out.push(0x80 | pairs as u8),
-                    16..=0xFFFF => self.header(0xDE, &(pairs as u16).to_be_bytes()),
-                    _ => self.header(0xDF, &(pairs as u32).to_be_bytes()),
-                }
-                // Depth is at most 16, so that these calls into each other are few.
-                table.for_each(|key: Value, value: Value| {
-                    self.value(&key, depth + 1)?;
-                    self.value(&value, depth + 1)
-                })
-            }
+    /// Packs a table. Depth is at most 16, so that these calls into each other are few.
+    fn table(
+        &mut self,
+        stack: &mut Stack<'_>,
+        table: Spot,
+        depth: usize,
+    ) -> std::result::Result<(), Stopped> {
+        let (count, is_array) = shape(stack, table);
+        match (is_array, count) {
+            (true, 0..16) => self.out.push(0x90 | count as u8),
+            (true, 16..=0xFFFF) => self.header(0xDC, &(count as u16).to_be_bytes()),
+            (true, _) => self.header(0xDD, &(count as u32).to_be_bytes()),
+            (false, 0..16) => self.out.push(0x80 | count as u8),
+            (false, 16..=0xFFFF) => self.header(0xDE, &(count as u16).to_be_bytes()),
+            (false, _) => self.header(0xDF, &(count as u32).to_be_bytes()),
         }
-    }
-}
-
-/// The length of a table whose keys are 1, 2, 3 and so on; else how many pairs it has.
-fn array_len(table: &Table) -> Result<std::result::Result<usize, usize>> {
-    let (mut count, mut max, mut is_array) = (0_usize, 0_i64, true);
-    table.for_each(|key: Value, _: Value| {
-        count += 1;
-        match key {
-            Value::Integer(n) if n > 0 => max = max.max(n),
-            _ => is_array = false,
+        if is_array {
+            for index in 1..=count as i64 {
+                if let Some(inner) = self.value(stack.element(table, index), depth + 1)? {
+                    self.table(stack, inner, depth + 1)?;
+                }
+            }
+            return Ok(());
+        }
+        let pairs = stack.pairs(table);
+        while let Some(key) = stack.next(pairs) {
+            if let Some(inner) = self.value(key, depth + 1)? {
+                self.table(stack, inner, depth + 1)?;
+            }
+            if let Some(inner) = self.value(stack.value(pairs), depth + 1)? {
+                self.table(stack, inner, depth + 1)?;
+            }
         }
         Ok(())
-    })?;
-    Ok(if is_array && max == count as i64 { Ok(count) } else { Err(count) })
+    }
 }
 
-fn pack(given: &Given<'_>, state: &State) -> Result<LuaString> {
-    if given.len() == 0 {
-        return Err(given.fail("bad argument #0 to 'pack' (MessagePack pack needs input.)"));
+/// A number that is a whole one of 64 bits.
+fn whole(n: f64) -> Option<i64> {
+    const END: f64 = (1_u64 << 63) as f64;
+    ((-END..END).contains(&n) && n.trunc() == n).then_some(n as i64)
+}
+
+/// How many keys a table has, and whether they are 1, 2, 3 and so on.
+fn shape(stack: &mut Stack<'_>, table: Spot) -> (usize, bool) {
+    let (mut count, mut max, mut is_array) = (0_usize, 0_i64, true);
+    stack.visit_keys(table, &mut |key| {
+        count += 1;
+        match key {
+            Seen::Number(n) if n > 0.0 && whole(n).is_some() => max = max.max(n as i64),
+            _ => is_array = false,
+        }
+    });
+    (count, is_array && max == count as i64)
+}
+
+fn pack(stack: &mut Stack<'_>, state: &State, room: usize, out: &mut Vec<u8>) -> Written {
+    if stack.count() == 0 {
+        return Written::BadArgument(0, c"MessagePack pack needs input.");
     }
-    let room = state.spare_bytes(given.lua);
-    let mut packer = Packer { lua: given.lua, state, out: Vec::new(), room };
-    for index in 0..given.len() {
-        packer.value(given.value(index), 0)?;
+    let mut packer = Packer { state, out, room };
+    for index in 1..=stack.count() {
+        let packed = match packer.value(stack.argument(index), 0) {
+            Ok(Some(table)) => packer.table(stack, table, 0),
+            Ok(None) => Ok(()),
+            Err(stopped) => Err(stopped),
+        };
+        if packed.is_err() {
+            return Written::Stopped;
+        }
     }
-    packer.lua.create_string(&packer.out)
+    Written::Text
 }
 
 pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> {
     let table = lua.create_table()?;
-    let shared = Rc::clone(state);
-    let pack = move |lua: &Lua, values: Variadic<Value>| {
-        // The packer looks at the room itself.
-        shared.lifted(lua, 0, || pack(&Given::new(lua, &values), &shared))
-    };
-    table.raw_set("pack", lua.create_function(pack)?)?;
+    table.raw_set("pack", writer(lua, state, pack)?)?;
     for (name, form) in [("unpack", Form::All), ("unpack_one", Form::One), ("unpack_limit", Form::Limit)] {
         let shared = Rc::clone(state);
         table.raw_set(name, lua::unpacker(lua, form, move |steps| shared.steps(steps).is_ok())?)?;

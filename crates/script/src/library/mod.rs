@@ -11,7 +11,8 @@ mod strings;
 mod structs;
 
 use crate::state::State;
-use mlua::{Lua, Result, Table};
+use lua::{Stack, Written};
+use mlua::{Function, Lua, Result, Table};
 use std::rc::Rc;
 
 /// Puts the functions of all libraries into the table that `sandbox.lua` takes them from.
@@ -23,4 +24,30 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> 
     cjson::install(lua, state, rust)?;
     cmsgpack::install(lua, state, rust)?;
     structs::install(lua, state, rust)
+}
+
+/// What the interpreter may take for its stack while a library looks at values.
+const LOOK_BYTES: usize = 128 << 10;
+
+/// Makes a function that makes a string of its arguments. Its body is told how long that may become.
+fn writer(
+    lua: &Lua,
+    state: &Rc<State>,
+    body: impl Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static,
+) -> Result<Function> {
+    let (lua_again, state) = (lua.weak(), Rc::clone(state));
+    lua::writer(lua, move |mut stack, out| {
+        let lua = lua_again.upgrade();
+        let room = state.spare_bytes(&lua);
+        let look = || Ok(body(&mut stack, &state, room, out));
+        let written = match room < LOOK_BYTES {
+            true => Err(state.stop_out_of_memory()),
+            false => state.lifted(&lua, LOOK_BYTES, look),
+        };
+        match written.and_then(|written| state.check_room(&lua, out.len()).map(|()| written)) {
+            Ok(written) => written,
+            // Why the script ends is known to `state`.
+            Err(_) => Written::Stopped,
+        }
+    })
 }

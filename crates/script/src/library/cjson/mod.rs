@@ -4,10 +4,11 @@ mod decode;
 mod encode;
 mod number;
 
-use super::given::{Given, type_name};
+use super::given::Given;
+use super::writer;
 use crate::state::State;
-use mlua::{Function, Lua, Result, Table, Value, Variadic};
-use std::cell::{Cell, RefCell};
+use mlua::{Lua, Result, Table, Value, Variadic};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// What numbers that JSON does not have become.
@@ -27,6 +28,7 @@ struct Settings {
     encode_depth_max: i64,
     decode_depth_max: i64,
     precision: i64,
+    /// Shown, and of no effect.
     keeps_buffer: bool,
     encode_invalid: Invalid,
     decode_invalid: Invalid,
@@ -51,10 +53,6 @@ const DEPTH_MAX: i64 = 1000;
 struct Codec {
     settings: Cell<Settings>,
     state: Rc<State>,
-    /// Lua's own, which the encoder walks through objects with.
-    next: Rc<Function>,
-    /// Kept from call to call.
-    buffer: RefCell<Vec<u8>>,
 }
 
 /// An option that a setting takes, and what it becomes.
@@ -150,13 +148,8 @@ const SETTINGS: [(&str, usize, Setting); 7] = [
 ];
 
 /// Makes an object with settings of its own.
-fn object(lua: &Lua, state: &Rc<State>, next: &Rc<Function>) -> Result<Table> {
-    let codec = Rc::new(Codec {
-        settings: Cell::new(DEFAULTS),
-        state: Rc::clone(state),
-        next: Rc::clone(next),
-        buffer: RefCell::default(),
-    });
+fn object(lua: &Lua, state: &Rc<State>) -> Result<Table> {
+    let codec = Rc::new(Codec { settings: Cell::new(DEFAULTS), state: Rc::clone(state) });
     let table = lua.create_table()?;
     for (name, count_max, setting) in SETTINGS {
         let shared = Rc::clone(&codec);
@@ -173,16 +166,18 @@ fn object(lua: &Lua, state: &Rc<State>, next: &Rc<Function>) -> Result<Table> {
         table.raw_set(name, lua.create_function(function)?)?;
     }
     let shared = Rc::clone(&codec);
-    let encode = move |lua: &Lua, values: Variadic<Value>| encode::encode(&Given::new(lua, &values), &shared);
-    table.raw_set("encode", lua.create_function(encode)?)?;
+    let encode = writer(lua, state, move |stack, state, room, out| {
+        encode::encode(stack, shared.settings.get(), state, (room, out))
+    })?;
+    table.raw_set("encode", encode)?;
     let decode = move |lua: &Lua, values: Variadic<Value>| {
         let given = Given::new(lua, &values);
         let len = if given.value(0).is_string() { given.string(0)?.len() } else { 0 };
         codec.state.lifted(lua, len.saturating_mul(48), || decode::decode(&given, &codec))
     };
     table.raw_set("decode", lua.create_function(decode)?)?;
-    let (shared, next) = (Rc::clone(state), Rc::clone(next));
-    let new = move |lua: &Lua, ()| object(lua, &shared, &next);
+    let shared = Rc::clone(state);
+    let new = move |lua: &Lua, ()| object(lua, &shared);
     table.raw_set("new", lua.create_function(new)?)?;
     table.raw_set("null", Value::NULL)?;
     table.raw_set("_NAME", "cjson")?;
@@ -191,11 +186,5 @@ fn object(lua: &Lua, state: &Rc<State>, next: &Rc<Function>) -> Result<Table> {
 }
 
 pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> {
-    let next: Function = lua.globals().raw_get("next")?;
-    rust.raw_set("cjson", object(lua, state, &Rc::new(next))?)
-}
-
-/// The name of a type for an error.
-fn name_of(value: &Value) -> &'static str {
-    type_name(value)
+    rust.raw_set("cjson", object(lua, state)?)
 }

@@ -1,0 +1,99 @@
+//! Functions of Rust that make a string of their arguments, as `cjson.encode` and `cmsgpack.pack` do: they
+//! look at values where these lie, and write into a buffer.
+use crate::function::{closure, guarded};
+use crate::look::Stack;
+use crate::reply::push_bytes;
+use mlua::ffi::{self, lua_State};
+use mlua::{Function, Lua, Result};
+use std::cell::RefCell;
+use std::ffi::{CStr, c_int};
+
+/// What a body has written into its buffer, if it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// What the script is given.
+    Text,
+    /// Why it failed: an error that begins with the script's line.
+    Error,
+    /// Nothing: this argument, counted from 1, is a bad one.
+    BadArgument(c_int, &'static CStr),
+    /// Nothing that counts. The script is to end, and what it raises now does not matter.
+    Stopped,
+}
+
+/// A buffer keeps no more room than this for the next call.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
+/// A body with its buffer.
+struct Bound<F> {
+    out: RefCell<Vec<u8>>,
+    body: F,
+}
+
+/// Makes a function of Lua. Its body is given the arguments, and an empty buffer. While it looks the
+/// interpreter takes memory for its stack, some dozen kilobytes at most, and there must be as much: to refuse
+/// it would be to jump over the body.
+pub fn writer<F>(lua: &Lua, body: F) -> Result<Function>
+where
+    F: Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static,
+{
+    closure(lua, Bound { out: RefCell::default(), body }, call::<F>)
+}
+
+/// What Lua calls.
+///
+/// # Safety
+/// To be called by Lua as a closure over the address of a [`Bound`] that lives. It owns nothing, since it
+/// raises.
+unsafe extern "C-unwind" fn call<F>(state: *mut lua_State) -> c_int
+where
+    F: Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static,
+{
+    // SAFETY: as this function is called. The buffer is the body's, which does not run again before the bytes
+    // are a string of the interpreter.
+    unsafe {
+        let bound: *const Bound<F> = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast();
+        let (written, bytes) = write(&*bound, state);
+        match written {
+            Written::Text => {
+                push_bytes(state, &*bytes);
+                let_go(&*bound);
+                1
+            }
+            Written::Error => {
+                ffi::luaL_where(state, 1);
+                push_bytes(state, &*bytes);
+                ffi::lua_concat(state, 2);
+                ffi::lua_error(state)
+            }
+            Written::BadArgument(number, why) => ffi::luaL_argerror(state, number, why.as_ptr()),
+            Written::Stopped => ffi::luaL_error(state, c"the script was stopped".as_ptr()),
+        }
+    }
+}
+
+/// Runs the body. Nothing raises here, so what it owns is dropped as always. The bytes are there until its
+/// next call.
+///
+/// # Safety
+/// `state` runs the function that the body is of.
+unsafe fn write<F>(bound: &Bound<F>, state: *mut lua_State) -> (Written, *const [u8])
+where
+    F: Fn(Stack<'_>, &mut Vec<u8>) -> Written,
+{
+    let Ok(mut out) = bound.out.try_borrow_mut() else { return (Written::Stopped, &raw const *b"") };
+    out.clear();
+    // SAFETY: the arguments stay where they are as long as the body runs; what it pushes lies above them.
+    let stack = unsafe { Stack::of_arguments(state) };
+    let written = guarded(|| (bound.body)(stack, &mut out)).unwrap_or(Written::Stopped);
+    (written, &raw const **out)
+}
+
+/// Gives back the room of a buffer that has become large.
+fn let_go<F>(bound: &Bound<F>) {
+    if let Ok(mut out) = bound.out.try_borrow_mut()
+        && out.capacity() > KEPT_BYTES_MAX
+    {
+        *out = Vec::new();
+    }
+}
