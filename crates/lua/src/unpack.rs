@@ -76,21 +76,22 @@ where
         let body: *const F = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast();
         let limit = match NUMBERS {
             2 => whole(ffi::luaL_checknumber(state, 2)),
-            limit => limit,
+            limit => i64::from(limit),
         };
         let offset = if NUMBERS == 0 { 0 } else { whole(ffi::luaL_optnumber(state, NUMBERS + 1, 0.0)) };
         let mut len = 0;
         let start = ffi::luaL_checklstring(state, 1, &raw mut len);
         let bytes = std::slice::from_raw_parts(start.cast::<u8>(), len);
         let len = c_int::try_from(len).unwrap_or(c_int::MAX);
+        // The texts show the lowest 32 bits, as in Redis.
         if offset < 0 || limit < 0 {
             let text = c"Invalid request to unpack with offset of %d and limit of %d.";
-            ffi::luaL_error(state, text.as_ptr(), offset, len);
+            ffi::luaL_error(state, text.as_ptr(), offset as c_int, len);
         }
         let at = offset as usize;
         if at > bytes.len() {
             let text = c"Start offset %d greater than input length %d.";
-            ffi::luaL_error(state, text.as_ptr(), offset, len);
+            ffi::luaL_error(state, text.as_ptr(), offset as c_int, len);
         }
         let may_go_on = |steps| guarded(|| (*body)(steps)).unwrap_or(false);
         let mut reader = Reader { state, bytes, at, depth: 0, steps: 0, may_go_on: &may_go_on };
@@ -102,9 +103,10 @@ where
     }
 }
 
-/// A number as C's casts make it an `int`.
-fn whole(n: f64) -> c_int {
-    n as i64 as c_int
+/// A number as C's cast makes it an integer of 64 bits: the least one of what does not fit.
+fn whole(n: f64) -> i64 {
+    const END: f64 = (1_u64 << 63) as f64;
+    if (-END..END).contains(&n) { n as i64 } else { i64::MIN }
 }
 
 /// What is read next: a value that was pushed, or the beginning of a table of so many elements.

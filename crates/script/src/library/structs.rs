@@ -29,6 +29,8 @@ struct Format<'a> {
     at: usize,
     is_little: bool,
     align: usize,
+    /// To unpack: how long the data is. No option begins behind its end.
+    data_len: Option<usize>,
 }
 
 /// What comes next in a format.
@@ -45,7 +47,7 @@ enum Next {
 impl<'a> Format<'a> {
     fn new(given: &'a Given<'a>, text: &'a [u8]) -> Format<'a> {
         let text = &text[..memchr::memchr(0, text).unwrap_or(text.len())];
-        Format { given, text, at: 0, is_little: cfg!(target_endian = "little"), align: 1 }
+        Format { given, text, at: 0, is_little: cfg!(target_endian = "little"), align: 1, data_len: None }
     }
 
     /// The digits at the front of what is left; `default` where there are none.
@@ -87,6 +89,9 @@ impl<'a> Format<'a> {
         while let Some(&letter) = self.text.get(self.at) {
             self.at += 1;
             let size = self.size_of(letter)?;
+            if self.data_len.is_some_and(|len| total > len) {
+                return Err(self.given.bad(1, "data string too short"));
+            }
             match letter {
                 b' ' => {}
                 b'>' => self.is_little = false,
@@ -139,16 +144,22 @@ impl<'a> Format<'a> {
         if !is_signed {
             return value as f64;
         }
-        match kept {
-            0 => 0.0,
-            _ => ((value << (64 - 8 * kept)) as i64 >> (64 - 8 * kept)) as f64,
+        if bytes.is_empty() {
+            return 0.0;
         }
+        // From the sign's bit on. Of more than eight bytes that is counted modulo 64, as processors do.
+        let sign = u64::MAX << ((8 * bytes.len() - 1) % 64);
+        (if value & sign == 0 { value } else { value | sign }) as i64 as f64
     }
 }
 
 /// A number as the integer that C's casts make of it.
 fn to_bits(n: f64) -> u64 {
-    if n < 0.0 { n as i64 as u64 } else { n as u64 * u64::from(n < 18_446_744_073_709_551_616.0) }
+    match n {
+        _ if n.is_nan() => 1 << 63,
+        _ if n < 0.0 => n as i64 as u64,
+        _ => n as u64 * u64::from(n < 18_446_744_073_709_551_616.0),
+    }
 }
 
 fn pack(given: &Given<'_>, state: &State) -> Result<MultiValue> {
@@ -173,6 +184,9 @@ fn pack(given: &Given<'_>, state: &State) -> Result<MultiValue> {
                 format.put_int(&mut out, bits, 8);
             }
             b'c' | b's' => {
+                if index >= given.len() {
+                    return Err(given.bad(index, "string expected, got nil"));
+                }
                 let value = given.string(index)?;
                 let len = if letter == b's' || size == 0 { value.len() } else { size };
                 if value.len() < len {
@@ -211,6 +225,7 @@ fn unpack(given: &Given<'_>, _: &State) -> Result<MultiValue> {
         return Err(given.bad(2, "offset must be 1 or greater"));
     }
     let mut at = (offset.wrapping_sub(1)) as usize;
+    format.data_len = Some(data.len());
     let mut values = MultiValue::new();
     // The number before a `c0`.
     let mut announced: Option<f64> = None;
@@ -285,6 +300,8 @@ fn size(given: &Given<'_>, _: &State) -> Result<MultiValue> {
         match letter {
             b's' => return Err(given.bad(0, "option 's' has no fixed size")),
             b'c' if size == 0 => return Err(given.bad(0, "option 'c0' has no fixed size")),
+            // The C library takes letters that it does not know for options without a size here.
+            _ if !letter.is_ascii_alphanumeric() => return Err(format.unknown(letter)),
             _ => total = total.saturating_add(padding).saturating_add(size),
         }
     }
