@@ -31,6 +31,6 @@ pub use insert::insert;
 pub use kept::{Functions, Kept};
 pub use look::{Name, Pairs, Seen, Spot, Stack};
 pub use run::{Ended, Runner, Start, Strings, Tables};
-pub use unpack::{Form, unpacker};
+pub use unpack::{Form, NULL, unpacker};
 pub use upvalues::{set_upvalues, upvalues};
-pub use writer::{Written, writer};
+pub use writer::{Written, maker, writer};

@@ -22,6 +22,8 @@ pub enum Form {
     Limit,
 }
 
+/// What `null` of JSON becomes. MessagePack leaves this mark without a meaning.
+pub const NULL: u8 = 0xC1;
 /// Tables in the input nest no deeper than this.
 const DEPTH_MAX: usize = 1000;
 /// How many values are read before it is asked again whether to go on.
@@ -94,7 +96,8 @@ where
             ffi::luaL_error(state, text.as_ptr(), offset as c_int, len);
         }
         let may_go_on = |steps| guarded(|| (*body)(steps)).unwrap_or(false);
-        let mut reader = Reader { state, bytes, at, depth: 0, steps: 0, may_go_on: &may_go_on };
+        let mut reader =
+            Reader { state, bytes, at, depth: 0, steps: 0, has_null: false, may_go_on: &may_go_on };
         match reader.values(limit as usize) {
             Ok(count) => count,
             Err(Failure::Says(text)) => ffi::luaL_error(state, c"%s".as_ptr(), text.as_ptr()),
@@ -107,6 +110,23 @@ where
 fn whole(n: f64) -> i64 {
     const END: f64 = (1_u64 << 63) as f64;
     if (-END..END).contains(&n) { n as i64 } else { i64::MIN }
+}
+
+/// Pushes the one value that these bytes are, which a function of ours has written; raises where they are
+/// none.
+///
+/// # Safety
+/// In a function that Lua has called, whose frames own nothing. The bytes stay where they are.
+pub(crate) unsafe fn push_value(state: *mut lua_State, bytes: &[u8]) {
+    let mut reader = Reader { state, bytes, at: 0, depth: 0, steps: 0, has_null: true, may_go_on: &|_| true };
+    // SAFETY: as the caller vouches; the reader owns nothing.
+    unsafe {
+        match reader.value(TOO_DEEP) {
+            Ok(()) => {}
+            Err(Failure::Says(text)) => drop(ffi::luaL_error(state, c"%s".as_ptr(), text.as_ptr())),
+            Err(Failure::Stopped) => drop(ffi::luaL_error(state, c"the script was stopped".as_ptr())),
+        }
+    }
 }
 
 /// What is read next: a value that was pushed, or the beginning of a table of so many elements.
@@ -122,6 +142,8 @@ struct Reader<'a> {
     at: usize,
     depth: usize,
     steps: u32,
+    /// [`NULL`] may come.
+    has_null: bool,
     may_go_on: &'a dyn Fn(u32) -> bool,
 }
 
@@ -239,6 +261,7 @@ impl<'a> Reader<'a> {
             match mark {
                 0xA0..0xC0 => push_bytes(state, self.take(usize::from(mark & 31))?),
                 0xC0 => ffi::lua_pushnil(state),
+                NULL if self.has_null => ffi::lua_pushlightuserdata(state, std::ptr::null_mut()),
                 0xC2 | 0xC3 => ffi::lua_pushboolean(state, c_int::from(mark & 1)),
                 0xD9..=0xDB => {
                     let len = self.len(1 << (mark - 0xD9))?;

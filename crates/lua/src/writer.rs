@@ -1,8 +1,10 @@
-//! Functions of Rust that make a string of their arguments, as `cjson.encode` and `cmsgpack.pack` do: they
-//! look at values where these lie, and write into a buffer.
+//! Functions of Rust that look at their arguments where these lie, and write into a buffer: it becomes a
+//! string, as `cjson.encode` and `cmsgpack.pack` make one, or the value that it is in MessagePack, as
+//! `cjson.decode` makes one.
 use crate::function::{closure, guarded};
 use crate::look::Stack;
 use crate::reply::push_bytes;
+use crate::unpack::push_value;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, Result};
 use std::cell::RefCell;
@@ -11,12 +13,14 @@ use std::ffi::{CStr, c_int};
 /// What a body has written into its buffer, if it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// What the script is given.
+    /// What the script is given, or is made of it.
     Text,
     /// Why it failed: an error that begins with the script's line.
     Error,
     /// Nothing: this argument, counted from 1, is a bad one.
     BadArgument(c_int, &'static CStr),
+    /// Nothing: this argument is neither a string nor a number.
+    NotAString(c_int),
     /// Nothing that counts. The script is to end, and what it raises now does not matter.
     Stopped,
 }
@@ -37,7 +41,16 @@ pub fn writer<F>(lua: &Lua, body: F) -> Result<Function>
 where
     F: Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static,
 {
-    closure(lua, Bound { out: RefCell::default(), body }, call::<F>)
+    closure(lua, Bound { out: RefCell::default(), body }, call::<F, false>)
+}
+
+/// The same, for a body that writes one value in MessagePack ([`NULL`](crate::NULL) included), which is then
+/// made.
+pub fn maker<F>(lua: &Lua, body: F) -> Result<Function>
+where
+    F: Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static,
+{
+    closure(lua, Bound { out: RefCell::default(), body }, call::<F, true>)
 }
 
 /// What Lua calls.
@@ -45,7 +58,7 @@ where
 /// # Safety
 /// To be called by Lua as a closure over the address of a [`Bound`] that lives. It owns nothing, since it
 /// raises.
-unsafe extern "C-unwind" fn call<F>(state: *mut lua_State) -> c_int
+unsafe extern "C-unwind" fn call<F, const MAKES: bool>(state: *mut lua_State) -> c_int
 where
     F: Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static,
 {
@@ -56,7 +69,10 @@ where
         let (written, bytes) = write(&*bound, state);
         match written {
             Written::Text => {
-                push_bytes(state, &*bytes);
+                match MAKES {
+                    true => push_value(state, &*bytes),
+                    false => push_bytes(state, &*bytes),
+                }
                 let_go(&*bound);
                 1
             }
@@ -67,6 +83,10 @@ where
                 ffi::lua_error(state)
             }
             Written::BadArgument(number, why) => ffi::luaL_argerror(state, number, why.as_ptr()),
+            Written::NotAString(number) => {
+                ffi::luaL_checklstring(state, number, std::ptr::null_mut());
+                0
+            }
             Written::Stopped => ffi::luaL_error(state, c"the script was stopped".as_ptr()),
         }
     }

@@ -3,7 +3,7 @@
 
 use lua::{
     Argument, Ended, Form, Functions, Kept, Name, Outcome, Runner, Seen, Spot, Stack, Start, Tables, Written,
-    function, unpacker, writer,
+    function, maker, unpacker, writer,
 };
 use mlua::{Function, Lua, Value};
 use proptest::prelude::*;
@@ -447,6 +447,29 @@ fn a_writer_makes_a_string_of_its_arguments() {
     catch_unwind(AssertUnwindSafe(|| bench.run("pcall(write, 'panic') return write('more')"))).unwrap_err();
     assert!(bench.run_with("return write(('x'):rep(1000000))", Tables::None, 1_500_000).contains("memory"));
     assert_eq!(bench.run("return write('fine')"), "fine");
+}
+
+#[test]
+fn a_maker_makes_the_value_that_it_has_written() {
+    let bench = Bench::new(REPLY);
+    let make = maker(&bench.lua, |mut stack, out| match stack.argument(1) {
+        Seen::String(bytes) => {
+            out.extend_from_slice(bytes);
+            Written::Text
+        }
+        _ => Written::NotAString(1),
+    });
+    bench.lua.globals().set("make", make.unwrap()).unwrap();
+    let shown = |text| bench.look(text, show_first);
+    assert_eq!(shown(r"return make('\147\1\161a\193')"), "{1=1 2=<a> 3=null}");
+    assert_eq!(shown(r"return make('\130\161a\1\161a\2')"), "{<a>=2}");
+    for broken in [r"make('')", r"make('\193\145')", r"make('\146\1')", "make(('\\145'):rep(1001) .. '1')"] {
+        assert!(!bench.run(broken).is_empty(), "{broken}");
+    }
+    assert!(bench.run("make({})").contains("bad argument #1 to 'make' (string expected, got table)"));
+    let large = r"return make('\219\0\16\0\0' .. ('x'):rep(1048576))";
+    assert!(bench.run_with(large, Tables::None, 1_500_000).contains("memory"));
+    assert_eq!(bench.run(r"return #make('\219\0\16\0\0' .. ('x'):rep(1048576))"), "1048576");
 }
 
 /// An unpacker that is told to go on for so many values.

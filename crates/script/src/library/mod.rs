@@ -30,13 +30,32 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> 
 const LOOK_BYTES: usize = 128 << 10;
 
 /// Makes a function that makes a string of its arguments. Its body is told how long that may become.
-fn writer(
+fn writer<F>(lua: &Lua, state: &Rc<State>, body: F) -> Result<Function>
+where
+    F: Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static,
+{
+    lua::writer(lua, bounded(lua, state, body))
+}
+
+/// The same for a function that makes a value, which its body writes in MessagePack.
+fn maker<F>(lua: &Lua, state: &Rc<State>, body: F) -> Result<Function>
+where
+    F: Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static,
+{
+    lua::maker(lua, bounded(lua, state, body))
+}
+
+/// A body that is not run where there is no memory for it, and ends the script where it has written too much.
+fn bounded<F>(
     lua: &Lua,
     state: &Rc<State>,
-    body: impl Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static,
-) -> Result<Function> {
+    body: F,
+) -> impl Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static + use<F>
+where
+    F: Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static,
+{
     let (lua_again, state) = (lua.weak(), Rc::clone(state));
-    lua::writer(lua, move |mut stack, out| {
+    move |mut stack: Stack<'_>, out: &mut Vec<u8>| {
         let lua = lua_again.upgrade();
         let room = state.spare_bytes(&lua);
         let look = || Ok(body(&mut stack, &state, room, out));
@@ -49,5 +68,5 @@ fn writer(
             // Why the script ends is known to `state`.
             Err(_) => Written::Stopped,
         }
-    })
+    }
 }

@@ -1,9 +1,9 @@
-//! JSON as Lua values. Arrays and objects wait on a list while what is in them is read, so that how deep
+//! JSON as MessagePack, of which the crate `lua` makes values. Arrays and objects wait on a list while what is in them is read, so that how deep
 //! they nest is no matter of the thread's stack.
-use super::number::parse_front;
-use super::{Codec, DEPTH_MAX, Invalid};
-use crate::library::given::Given;
-use mlua::{Error, Result, Table, Value};
+use super::number::{append_general, parse_front};
+use super::{DEPTH_MAX, Invalid, Settings};
+use crate::state::State;
+use lua::{NULL, Seen, Stack, Written};
 
 /// A word of JSON.
 enum Token {
@@ -43,8 +43,9 @@ impl Token {
 }
 
 struct Decoder<'a> {
-    given: &'a Given<'a>,
-    codec: &'a Codec,
+    state: &'a State,
+    out: &'a mut Vec<u8>,
+    room: usize,
     text: &'a [u8],
     at: usize,
     /// Where the last token began, or where its fault was found.
@@ -55,146 +56,183 @@ struct Decoder<'a> {
 
 /// An array or object whose elements are being read.
 struct Open {
-    table: Table,
-    /// The name of the member that is read; None in an array.
-    key: Option<Vec<u8>>,
-    count: i64,
+    is_object: bool,
+    /// Where its length is written, when it is known.
+    len_at: usize,
+    count: u32,
 }
 
-pub(super) fn decode(given: &Given<'_>, codec: &Codec) -> Result<Value> {
-    if given.len() != 1 {
-        return Err(given.bad(0, "expected 1 argument"));
+/// Why nothing more is read.
+enum Failure {
+    Says(String),
+    /// The script is to end.
+    Stopped,
+}
+
+type Done<T = ()> = std::result::Result<T, Failure>;
+
+/// Writes the value in MessagePack.
+pub(super) fn decode(
+    stack: &mut Stack<'_>,
+    settings: Settings,
+    state: &State,
+    (room, out): (usize, &mut Vec<u8>),
+) -> Written {
+    if stack.count() != 1 {
+        return Written::BadArgument(1, c"expected 1 argument");
     }
-    let text = given.string(0)?;
+    let number;
+    let text = match stack.argument(1) {
+        Seen::String(text) => text,
+        Seen::Number(n) => {
+            number = shown(n);
+            &number
+        }
+        _ => return Written::NotAString(1),
+    };
+    match read(text, settings, state, (room, out)) {
+        Ok(()) => Written::Text,
+        Err(Failure::Stopped) => Written::Stopped,
+        Err(Failure::Says(why)) => {
+            out.clear();
+            out.extend_from_slice(why.as_bytes());
+            Written::Error
+        }
+    }
+}
+
+fn read(text: &[u8], settings: Settings, state: &State, (room, out): (usize, &mut Vec<u8>)) -> Done {
     if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
-        return Err(given.fail("JSON parser does not support UTF-16 or UTF-32"));
+        return Err(Failure::Says("JSON parser does not support UTF-16 or UTF-32".into()));
     }
-    let settings = codec.settings.get();
     let mut decoder = Decoder {
-        given,
-        codec,
-        text: &text,
+        state,
+        out,
+        room,
+        text,
         at: 0,
         index: 0,
         keeps_invalid: settings.decode_invalid != Invalid::Refused,
         depth_max: settings.decode_depth_max.min(DEPTH_MAX) as usize,
     };
-    let value = decoder.document()?;
+    decoder.document()?;
     match decoder.token() {
-        Token::End => Ok(value),
+        Token::End => Ok(()),
         other => Err(decoder.unexpected("the end", &other)),
     }
 }
 
 impl Decoder<'_> {
-    fn unexpected(&self, expected: &str, found: &Token) -> Error {
+    fn unexpected(&self, expected: &str, found: &Token) -> Failure {
         let (found, place) = (found.name(), self.index + 1);
-        self.given.fail(format!("Expected {expected} but found {found} at character {place}"))
+        Failure::Says(format!("Expected {expected} but found {found} at character {place}"))
     }
 
-    fn document(&mut self) -> Result<Value> {
+    fn document(&mut self) -> Done {
         let mut open: Vec<Open> = Vec::new();
         let mut token = self.token();
         loop {
-            self.codec.state.steps(1)?;
-            let begun = match token {
-                Token::ObjectBegin => self.object(&mut open)?,
-                Token::ArrayBegin => self.array(&mut open)?,
-                other => Begun::Value(self.scalar(other)?),
-            };
-            let mut value = match begun {
-                Begun::Value(value) => value,
-                Begun::Open(first) => {
-                    token = first;
-                    continue;
+            self.state.steps(1).map_err(|_| Failure::Stopped)?;
+            if self.out.len() > self.room {
+                let _ = self.state.stop_out_of_memory();
+                return Err(Failure::Stopped);
+            }
+            let first = match token {
+                Token::ObjectBegin => self.begin(&mut open, true)?,
+                Token::ArrayBegin => self.begin(&mut open, false)?,
+                other => {
+                    self.scalar(other)?;
+                    None
                 }
             };
+            if let Some(first) = first {
+                token = first;
+                continue;
+            }
             // The value is complete, and may complete those around it.
             token = loop {
-                let Some(last) = open.last_mut() else { return Ok(value) };
+                let Some(last) = open.last_mut() else { return Ok(()) };
                 last.count += 1;
-                match &last.key {
-                    Some(key) => last.table.raw_set(self.given.lua.create_string(key)?, value)?,
-                    None => last.table.raw_set(last.count, value)?,
-                }
-                match self.behind_element(&mut open)? {
-                    Begun::Open(next) => break next,
-                    Begun::Value(table) => value = table,
+                if let Some(next) = self.behind_element(&mut open)? {
+                    break next;
                 }
             };
         }
     }
 
-    /// A value that holds no others.
-    fn scalar(&self, token: Token) -> Result<Value> {
-        Ok(match token {
-            Token::String(text) => Value::String(self.given.lua.create_string(text)?),
-            Token::Number(n) => Value::Number(n),
-            Token::Boolean(is_true) => Value::Boolean(is_true),
-            Token::Null => Value::NULL,
+    /// Writes a value that holds no others.
+    fn scalar(&mut self, token: Token) -> Done {
+        match token {
+            Token::String(text) => self.string_of(&text),
+            Token::Number(n) if (0.0..128.0).contains(&n) && n.trunc() == n && n.is_sign_positive() => {
+                self.out.push(n as u8);
+            }
+            Token::Number(n) => {
+                self.out.push(0xCB);
+                self.out.extend_from_slice(&n.to_bits().to_be_bytes());
+            }
+            Token::Boolean(is_true) => self.out.push(0xC2 + u8::from(is_true)),
+            Token::Null => self.out.push(NULL),
             other => return Err(self.unexpected("value", &other)),
-        })
+        }
+        Ok(())
     }
 
-    fn descend(&self, open: &[Open]) -> Result<Table> {
+    fn string_of(&mut self, text: &[u8]) {
+        self.out.push(0xDB);
+        self.out.extend_from_slice(&(text.len() as u32).to_be_bytes());
+        self.out.extend_from_slice(text);
+    }
+
+    /// Begins an object or array; the token that its first element begins with, None where it is empty.
+    fn begin(&mut self, open: &mut Vec<Open>, is_object: bool) -> Done<Option<Token>> {
         let depth = open.len() + 1;
         if depth > self.depth_max {
             let place = self.at;
-            return Err(self
-                .given
-                .fail(format!("Found too many nested data structures ({depth}) at character {place}")));
+            let why = format!("Found too many nested data structures ({depth}) at character {place}");
+            return Err(Failure::Says(why));
         }
-        self.given.lua.create_table()
+        let len_at = self.out.len() + 1;
+        self.out.extend_from_slice(&[if is_object { 0xDF } else { 0xDD }, 0, 0, 0, 0]);
+        let first = match (self.token(), is_object) {
+            (Token::ObjectEnd, true) | (Token::ArrayEnd, false) => return Ok(None),
+            (token, true) => {
+                self.member(token)?;
+                self.token()
+            }
+            (token, false) => token,
+        };
+        open.push(Open { is_object, len_at, count: 0 });
+        Ok(Some(first))
     }
 
-    fn object(&mut self, open: &mut Vec<Open>) -> Result<Begun> {
-        let table = self.descend(open)?;
-        let token = self.token();
-        if let Token::ObjectEnd = token {
-            return Ok(Begun::Value(Value::Table(table)));
-        }
-        let key = self.member(token)?;
-        open.push(Open { table, key: Some(key), count: 0 });
-        Ok(Begun::Open(self.token()))
-    }
-
-    /// The name of a member and the colon behind it.
-    fn member(&mut self, token: Token) -> Result<Vec<u8>> {
+    /// Writes the name of a member, and takes the colon behind it.
+    fn member(&mut self, token: Token) -> Done {
         let Token::String(key) = token else { return Err(self.unexpected("object key string", &token)) };
+        self.string_of(&key);
         match self.token() {
-            Token::Colon => Ok(key),
+            Token::Colon => Ok(()),
             other => Err(self.unexpected("colon", &other)),
         }
     }
 
-    fn array(&mut self, open: &mut Vec<Open>) -> Result<Begun> {
-        let table = self.descend(open)?;
-        let token = self.token();
-        if let Token::ArrayEnd = token {
-            return Ok(Begun::Value(Value::Table(table)));
-        }
-        open.push(Open { table, key: None, count: 0 });
-        Ok(Begun::Open(token))
-    }
-
-    /// What follows an element of the innermost array or object: the token that begins the next one, or the
-    /// whole of it.
-    fn behind_element(&mut self, open: &mut Vec<Open>) -> Result<Begun> {
-        let is_object = open.last().is_some_and(|last| last.key.is_some());
+    /// What follows an element of the innermost array or object: the token that begins the next one; None at
+    /// its end.
+    fn behind_element(&mut self, open: &mut Vec<Open>) -> Done<Option<Token>> {
+        let is_object = open.last().is_some_and(|last| last.is_object);
         match (self.token(), is_object) {
             (Token::ObjectEnd, true) | (Token::ArrayEnd, false) => {
-                let last = open.pop().expect("an element lies in something");
-                Ok(Begun::Value(Value::Table(last.table)))
+                if let Some(Open { len_at, count, .. }) = open.pop() {
+                    self.out[len_at..len_at + 4].copy_from_slice(&count.to_be_bytes());
+                }
+                Ok(None)
             }
             (Token::Comma, true) => {
                 let token = self.token();
-                let key = self.member(token)?;
-                if let Some(last) = open.last_mut() {
-                    last.key = Some(key);
-                }
-                Ok(Begun::Open(self.token()))
+                self.member(token)?;
+                Ok(Some(self.token()))
             }
-            (Token::Comma, false) => Ok(Begun::Open(self.token())),
+            (Token::Comma, false) => Ok(Some(self.token())),
             (other, true) => Err(self.unexpected("comma or object end", &other)),
             (other, false) => Err(self.unexpected("comma or array end", &other)),
         }
@@ -293,12 +331,6 @@ impl Decoder<'_> {
     }
 }
 
-/// What a token begins: a value that is complete, or a table whose first element begins with this token.
-enum Begun {
-    Value(Value),
-    Open(Token),
-}
-
 /// What C's `strtod` reads and JSON does not have: hexadecimal digits, zeros in front, infinity, NaN.
 fn is_invalid_number(text: &[u8]) -> bool {
     let text = match text.first() {
@@ -315,6 +347,17 @@ fn is_invalid_number(text: &[u8]) -> bool {
             starts(b"inf") || starts(b"nan")
         }
     }
+}
+
+/// A number that is given for a string, as Lua shows it.
+fn shown(n: f64) -> Vec<u8> {
+    let mut text = Vec::new();
+    match (n.is_nan(), n.is_finite()) {
+        (_, true) => append_general(&mut text, n, 14),
+        (true, _) => text.extend_from_slice(if n.is_sign_negative() { b"-nan" } else { b"nan" }),
+        (false, _) => text.extend_from_slice(if n < 0.0 { b"-inf" } else { b"inf" }),
+    }
+    text
 }
 
 /// The letter of `\uXXXX`, or of two such escapes that are a surrogate pair, and the length of both.

@@ -5,7 +5,7 @@ mod encode;
 mod number;
 
 use super::given::Given;
-use super::writer;
+use super::{maker, writer};
 use crate::state::State;
 use mlua::{Lua, Result, Table, Value, Variadic};
 use std::cell::Cell;
@@ -48,12 +48,6 @@ const DEFAULTS: Settings = Settings {
 
 /// No setting lets tables nest deeper than this: each holds places on a stack of mlua that has 8,000.
 const DEPTH_MAX: i64 = 1000;
-
-/// What the functions of one object share.
-struct Codec {
-    settings: Cell<Settings>,
-    state: Rc<State>,
-}
 
 /// An option that a setting takes, and what it becomes.
 type Choice = (&'static str, Invalid);
@@ -149,33 +143,32 @@ const SETTINGS: [(&str, usize, Setting); 7] = [
 
 /// Makes an object with settings of its own.
 fn object(lua: &Lua, state: &Rc<State>) -> Result<Table> {
-    let codec = Rc::new(Codec { settings: Cell::new(DEFAULTS), state: Rc::clone(state) });
+    // What its functions share.
+    let common = Rc::new(Cell::new(DEFAULTS));
     let table = lua.create_table()?;
     for (name, count_max, setting) in SETTINGS {
-        let shared = Rc::clone(&codec);
+        let shared = Rc::clone(&common);
         let function = move |lua: &Lua, values: Variadic<Value>| {
             let given = Given::new(lua, &values);
             if given.len() > count_max {
                 return Err(given.bad(count_max, "found too many arguments"));
             }
-            let mut settings = shared.settings.get();
+            let mut settings = shared.get();
             let result = setting(&given, &mut settings)?;
-            shared.settings.set(settings);
+            shared.set(settings);
             Ok(result)
         };
         table.raw_set(name, lua.create_function(function)?)?;
     }
-    let shared = Rc::clone(&codec);
+    let shared = Rc::clone(&common);
     let encode = writer(lua, state, move |stack, state, room, out| {
-        encode::encode(stack, shared.settings.get(), state, (room, out))
+        encode::encode(stack, shared.get(), state, (room, out))
     })?;
     table.raw_set("encode", encode)?;
-    let decode = move |lua: &Lua, values: Variadic<Value>| {
-        let given = Given::new(lua, &values);
-        let len = if given.value(0).is_string() { given.string(0)?.len() } else { 0 };
-        codec.state.lifted(lua, len.saturating_mul(48), || decode::decode(&given, &codec))
-    };
-    table.raw_set("decode", lua.create_function(decode)?)?;
+    let decode = maker(lua, state, move |stack, state, room, out| {
+        decode::decode(stack, common.get(), state, (room, out))
+    })?;
+    table.raw_set("decode", decode)?;
     let shared = Rc::clone(state);
     let new = move |lua: &Lua, ()| object(lua, &shared);
     table.raw_set("new", lua.create_function(new)?)?;
