@@ -1,7 +1,8 @@
 //! Processor time of scripts, the servers taking turns as in `turns`: one GET and one SET of a key that is
 //! declared or not, a SET and a message, the first in a function, nothing at all, and a loop of ten thousand
 //! HSET and HGET, after which the hash is asked for its size; writes to collections of 5,000, which are kept
-//! as they were until the script has ended; and reading a list of 5,000 documents. And how many scripts of
+//! as they were until the script has ended; reading a list of 5,000 documents; and the functions of
+//! libraries in loops. And how many scripts of
 //! forty commands fifty clients are answered in a second by two workers and by one, where their key is
 //! declared and where it is not, where all of them write to one that is not, in a function, and where four
 //! run in an EXEC.
@@ -129,6 +130,29 @@ const DOCUMENTS: Case = Case {
     )
 };
 
+/// A library's functions in a loop.
+const fn library(name: &'static str, text: &'static str) -> Case {
+    Case { name, text, keys: "0", args: &[], requests: 2 * CLIENTS, depths: &[1], before: None }
+}
+
+const LIBRARIES: &[Case] = &[
+    library(
+        "json",
+        "local text = '{\"id\":1,\"name\":\"abc\",\"tags\":[1,2,3],\"of\":{\"a\":null,\"b\":1.5}}' \
+         for i = 1, 200 do text = cjson.encode(cjson.decode(text)) end return text",
+    ),
+    library(
+        "messagepack",
+        "local value = {id = 1, name = 'abc', tags = {1, 2, 3}, of = {b = 1.5}} \
+         for i = 1, 200 do value = cmsgpack.unpack(cmsgpack.pack(value)) end return value.name",
+    ),
+    library(
+        "bits",
+        "local n = 0 for i = 1, 2000 do n = bit.bxor(bit.lshift(n, 5), bit.rshift(n, 2), i) end return bit.tohex(n)",
+    ),
+    library("insert", "local t = {} for i = 1, 2000 do table.insert(t, i) end return #t"),
+];
+
 const FORTY_SETS: &str = "local k = KEYS[1] or ARGV[1] for i = 1, 40 do redis.call('HSET', k, i, i) end";
 
 /// Those that two workers run beside one.
@@ -191,7 +215,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let servers = servers?;
     super::server::pin_this("1")?;
     let rounds = options.rounds.unwrap_or(ROUNDS);
-    for case in CASES.iter().chain(LARGE).chain([&DOCUMENTS]).filter(is_wanted) {
+    for case in CASES.iter().chain(LARGE).chain([&DOCUMENTS]).chain(LIBRARIES).filter(is_wanted) {
         for depth in case.depths {
             compare(&servers, case, *depth, rounds)?;
         }

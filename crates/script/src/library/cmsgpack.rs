@@ -1,6 +1,6 @@
 //! `cmsgpack`: MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md), without its `bin` and
 //! `ext` families. The crate `lua` reads it; here it is written.
-use super::writer;
+use super::bounded::writer;
 use crate::state::State;
 use lua::{Form, Seen, Spot, Stack, Written};
 use mlua::{Lua, Result, Table};

@@ -2,6 +2,7 @@
 //! they cannot be interrupted, or not be trusted with what a script gives them. A file each; nothing in them
 //! allocates because of a length that was only announced, and none of them panics.
 mod base;
+mod bounded;
 mod cjson;
 mod cmsgpack;
 pub(crate) mod given;
@@ -11,8 +12,7 @@ mod strings;
 mod structs;
 
 use crate::state::State;
-use lua::{Stack, Written};
-use mlua::{Function, Lua, Result, Table};
+use mlua::{Lua, Result, Table};
 use std::rc::Rc;
 
 /// Puts the functions of all libraries into the table that `sandbox.lua` takes them from.
@@ -24,49 +24,4 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> 
     cjson::install(lua, state, rust)?;
     cmsgpack::install(lua, state, rust)?;
     structs::install(lua, state, rust)
-}
-
-/// What the interpreter may take for its stack while a library looks at values.
-const LOOK_BYTES: usize = 128 << 10;
-
-/// Makes a function that makes a string of its arguments. Its body is told how long that may become.
-fn writer<F>(lua: &Lua, state: &Rc<State>, body: F) -> Result<Function>
-where
-    F: Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static,
-{
-    lua::writer(lua, bounded(lua, state, body))
-}
-
-/// The same for a function that makes a value, which its body writes in MessagePack.
-fn maker<F>(lua: &Lua, state: &Rc<State>, body: F) -> Result<Function>
-where
-    F: Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static,
-{
-    lua::maker(lua, bounded(lua, state, body))
-}
-
-/// A body that is not run where there is no memory for it, and ends the script where it has written too much.
-fn bounded<F>(
-    lua: &Lua,
-    state: &Rc<State>,
-    body: F,
-) -> impl Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static + use<F>
-where
-    F: Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static,
-{
-    let (lua_again, state) = (lua.weak(), Rc::clone(state));
-    move |mut stack: Stack<'_>, out: &mut Vec<u8>| {
-        let lua = lua_again.upgrade();
-        let room = state.spare_bytes(&lua);
-        let look = || Ok(body(&mut stack, &state, room, out));
-        let written = match room < LOOK_BYTES {
-            true => Err(state.stop_out_of_memory()),
-            false => state.lifted(&lua, LOOK_BYTES, look),
-        };
-        match written.and_then(|written| state.check_room(&lua, out.len()).map(|()| written)) {
-            Ok(written) => written,
-            // Why the script ends is known to `state`.
-            Err(_) => Written::Stopped,
-        }
-    }
 }

@@ -1,5 +1,5 @@
-//! JSON as MessagePack, of which the crate `lua` makes values. Arrays and objects wait on a list while what is in them is read, so that how deep
-//! they nest is no matter of the thread's stack.
+//! JSON as MessagePack, of which the crate `lua` makes values. Arrays and objects wait on a list while what
+//! is in them is read, so that how deep they nest is no matter of the thread's stack.
 use super::number::{append_general, parse_front};
 use super::{DEPTH_MAX, Invalid, Settings};
 use crate::state::State;
@@ -11,7 +11,8 @@ enum Token {
     ObjectEnd,
     ArrayBegin,
     ArrayEnd,
-    String(Vec<u8>),
+    /// It is written already.
+    String,
     Number(f64),
     Boolean(bool),
     Null,
@@ -30,7 +31,7 @@ impl Token {
             Token::ObjectEnd => "T_OBJ_END",
             Token::ArrayBegin => "T_ARR_BEGIN",
             Token::ArrayEnd => "T_ARR_END",
-            Token::String(_) => "T_STRING",
+            Token::String => "T_STRING",
             Token::Number(_) => "T_NUMBER",
             Token::Boolean(_) => "T_BOOLEAN",
             Token::Null => "T_NULL",
@@ -163,7 +164,7 @@ impl Decoder<'_> {
     /// Writes a value that holds no others.
     fn scalar(&mut self, token: Token) -> Done {
         match token {
-            Token::String(text) => self.string_of(&text),
+            Token::String => {}
             Token::Number(n) if (0.0..128.0).contains(&n) && n.trunc() == n && n.is_sign_positive() => {
                 self.out.push(n as u8);
             }
@@ -176,12 +177,6 @@ impl Decoder<'_> {
             other => return Err(self.unexpected("value", &other)),
         }
         Ok(())
-    }
-
-    fn string_of(&mut self, text: &[u8]) {
-        self.out.push(0xDB);
-        self.out.extend_from_slice(&(text.len() as u32).to_be_bytes());
-        self.out.extend_from_slice(text);
     }
 
     /// Begins an object or array; the token that its first element begins with, None where it is empty.
@@ -206,10 +201,11 @@ impl Decoder<'_> {
         Ok(Some(first))
     }
 
-    /// Writes the name of a member, and takes the colon behind it.
+    /// Takes the name of a member, and the colon behind it.
     fn member(&mut self, token: Token) -> Done {
-        let Token::String(key) = token else { return Err(self.unexpected("object key string", &token)) };
-        self.string_of(&key);
+        if !matches!(token, Token::String) {
+            return Err(self.unexpected("object key string", &token));
+        }
         match self.token() {
             Token::Colon => Ok(()),
             other => Err(self.unexpected("colon", &other)),
@@ -291,19 +287,23 @@ impl Decoder<'_> {
         Token::Fault(why)
     }
 
-    /// A string, without its quotes and with its escapes undone.
+    /// Writes a string, without its quotes and with its escapes undone. Wherever one may stand it is what
+    /// comes next.
     fn string(&mut self) -> Token {
         self.at += 1;
-        let mut out = Vec::new();
+        self.out.extend_from_slice(&[0xDB, 0, 0, 0, 0]);
+        let start = self.out.len();
         loop {
             let rest = &self.text[self.at..];
             let plain = rest.iter().take_while(|b| !matches!(b, b'"' | b'\\' | 0)).count();
-            out.extend_from_slice(&rest[..plain]);
+            self.out.extend_from_slice(&rest[..plain]);
             self.at += plain;
             match rest.get(plain) {
                 Some(b'"') => {
                     self.at += 1;
-                    return Token::String(out);
+                    let len = (self.out.len() - start) as u32;
+                    self.out[start - 4..start].copy_from_slice(&len.to_be_bytes());
+                    return Token::String;
                 }
                 Some(b'\\') => {}
                 _ => return self.fault("unexpected end of string"),
@@ -317,7 +317,7 @@ impl Decoder<'_> {
                 Some(b @ (b'"' | b'\\' | b'/')) => *b,
                 Some(b'u') => match unicode(&rest[plain..]) {
                     Some((letter, len)) => {
-                        out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                        self.out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
                         self.at += len;
                         continue;
                     }
@@ -325,7 +325,7 @@ impl Decoder<'_> {
                 },
                 _ => return self.fault("invalid escape code"),
             };
-            out.push(escaped);
+            self.out.push(escaped);
             self.at += 2;
         }
     }

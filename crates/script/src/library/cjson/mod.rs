@@ -4,8 +4,8 @@ mod decode;
 mod encode;
 mod number;
 
+use super::bounded::{maker, writer};
 use super::given::Given;
-use super::{maker, writer};
 use crate::state::State;
 use mlua::{Lua, Result, Table, Value, Variadic};
 use std::cell::Cell;
