@@ -329,10 +329,15 @@ impl Journal {
         let mut delivery = self.delivery();
         let from = self.next.0.load(Relaxed);
         if !self.is_on() {
-            // What was recorded while the last reader left.
-            self.lanes.iter().for_each(|lane| lane.lock().published.clear());
+            // What was recorded while the last reader left. Keys may go by themselves even now, which is
+            // counted under the lock of the last lane: so what comes after this is counted from nothing.
+            let (gone, lanes) = self.lanes.split_last().expect("there is a lane for that");
+            let mut gone = gone.lock();
+            gone.published.clear();
+            lanes.iter().for_each(|lane| lane.lock().published.clear());
             self.waiting_bytes.store(0, Relaxed);
             self.waiting_records.store(0, Relaxed);
+            drop(gone);
             delivery.merge = Merge::new(self.lanes.len(), from);
             keyspace.record(true);
             self.is_on.store(true, Relaxed);

@@ -1,5 +1,6 @@
 //! JSON as MessagePack, of which the crate `lua` makes values. Arrays and objects wait on a list while what
 //! is in them is read, so that how deep they nest is no matter of the thread's stack.
+use super::failure::{Done, Failure, written};
 use super::number::{append_general, parse_front};
 use super::{DEPTH_MAX, Invalid, Settings};
 use crate::state::State;
@@ -63,15 +64,6 @@ struct Open {
     count: u32,
 }
 
-/// Why nothing more is read.
-enum Failure {
-    Says(String),
-    /// The script is to end.
-    Stopped,
-}
-
-type Done<T = ()> = std::result::Result<T, Failure>;
-
 /// Writes the value in MessagePack.
 pub(super) fn decode(
     stack: &mut Stack<'_>,
@@ -91,15 +83,7 @@ pub(super) fn decode(
         }
         _ => return Written::NotAString(1),
     };
-    match read(text, settings, state, (room, out)) {
-        Ok(()) => Written::Text,
-        Err(Failure::Stopped) => Written::Stopped,
-        Err(Failure::Says(why)) => {
-            out.clear();
-            out.extend_from_slice(why.as_bytes());
-            Written::Error
-        }
-    }
+    written(read(text, settings, state, (room, out)), out)
 }
 
 fn read(text: &[u8], settings: Settings, state: &State, (room, out): (usize, &mut Vec<u8>)) -> Done {

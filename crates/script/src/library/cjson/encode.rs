@@ -1,5 +1,6 @@
 //! Lua values as JSON. Tables wait on a list while their elements are written, so that how deep they nest is
 //! no matter of the thread's stack.
+use super::failure::{Done, Failure, written};
 use super::number::append_general;
 use super::{DEPTH_MAX, Invalid, Settings};
 use crate::state::State;
@@ -19,15 +20,6 @@ enum Open {
     Object { pairs: Pairs, is_first: bool },
 }
 
-/// Why nothing more is written.
-enum Failure {
-    Says(String),
-    /// The script is to end.
-    Stopped,
-}
-
-type Done<T = ()> = std::result::Result<T, Failure>;
-
 pub(super) fn encode(
     stack: &mut Stack<'_>,
     settings: Settings,
@@ -37,15 +29,7 @@ pub(super) fn encode(
     if stack.count() != 1 {
         return Written::BadArgument(1, c"expected 1 argument");
     }
-    match (Encoder { settings, state, out, room }).run(stack) {
-        Ok(()) => Written::Text,
-        Err(Failure::Stopped) => Written::Stopped,
-        Err(Failure::Says(why)) => {
-            out.clear();
-            out.extend_from_slice(why.as_bytes());
-            Written::Error
-        }
-    }
+    written((Encoder { settings, state, out, room }).run(stack), out)
 }
 
 impl Encoder<'_> {

@@ -2,6 +2,7 @@
 //! that `cjson.new` makes has settings of its own; those of `cjson` itself last from script to script.
 mod decode;
 mod encode;
+mod failure;
 mod number;
 
 use super::bounded::{maker, writer};
