@@ -95,10 +95,6 @@ struct Bound<R, F> {
     body: F,
 }
 
-/// What keeps the bodies of an interpreter's functions as long as the interpreter.
-#[derive(Default)]
-struct Bodies(RefCell<Vec<Box<dyn Any>>>);
-
 /// Makes a function of Lua. Its body is given the arguments, and `room`, which keeps from call to call what
 /// it uses again. As bytes that is the reply of the last call.
 pub fn function<R, F>(lua: &Lua, room: R, body: F) -> Result<Function>
@@ -109,22 +105,19 @@ where
     closure(lua, Bound { room: RefCell::new(room), body }, call::<R, F>)
 }
 
-/// Makes `call` a function of Lua over the address of `body`, which lives as long as the interpreter.
+/// Makes `call` a function of Lua over the address of `body`, which lives as long as the function.
 pub(crate) fn closure<F: 'static>(lua: &Lua, body: F, call: ffi::lua_CFunction) -> Result<Function> {
     let body = Box::new(body);
     let address: *const F = &raw const *body;
-    if lua.app_data_ref::<Bodies>().is_none() {
-        lua.set_app_data(Bodies::default());
-    }
-    if let Some(bodies) = lua.app_data_ref::<Bodies>() {
-        bodies.0.borrow_mut().push(body);
-    }
-    // SAFETY: the closure runs in a protected call and owns nothing. The body lives as long as the
-    // interpreter: nobody else can name `Bodies` to take it away, and boxes do not move.
+    let owner = lua.create_any_userdata(body)?;
+    // SAFETY: the closure runs in a protected call with the owner as its argument, and owns nothing. The
+    // owner is the function's second upvalue, where scripts cannot reach it, and boxes do not move: so the
+    // body is at its address while the function can be called.
     unsafe {
-        lua.exec_raw((), |state| {
+        lua.exec_raw(owner, |state| {
             ffi::lua_pushlightuserdata(state, address.cast_mut().cast());
-            ffi::lua_pushcclosure(state, call, 1);
+            ffi::lua_insert(state, 1);
+            ffi::lua_pushcclosure(state, call, 2);
         })
     }
 }

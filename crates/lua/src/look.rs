@@ -104,8 +104,14 @@ impl<'s> Stack<'s> {
 
     /// Whether there is room to look into one table more. Without, nothing is found.
     pub fn has_room(&mut self) -> bool {
+        self.has_room_for(1)
+    }
+
+    /// The same for so many tables, each in the one before.
+    pub fn has_room_for(&mut self, tables: usize) -> bool {
+        let places = c_int::try_from(tables).unwrap_or(c_int::MAX).saturating_mul(PLACES);
         // SAFETY: it raises only where the process has no memory.
-        unsafe { ffi::lua_checkstack(self.state, PLACES) != 0 }
+        unsafe { ffi::lua_checkstack(self.state, places) != 0 }
     }
 
     /// Element `index` of a table.

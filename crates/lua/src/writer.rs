@@ -9,6 +9,7 @@ use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, Result};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_int};
+use std::rc::Rc;
 
 /// What a body has written into its buffer, if it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,29 +29,32 @@ pub enum Written {
 /// A buffer keeps no more room than this for the next call.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
+/// What an interpreter's writers write into, one at a time.
+pub type Buffer = Rc<RefCell<Vec<u8>>>;
+
 /// A body with its buffer.
 struct Bound<F> {
-    out: RefCell<Vec<u8>>,
+    out: Buffer,
     body: F,
 }
 
 /// Makes a function of Lua. Its body is given the arguments, and an empty buffer. While it looks the
 /// interpreter takes memory for its stack, some dozen kilobytes at most, and there must be as much: to refuse
 /// it would be to jump over the body.
-pub fn writer<F>(lua: &Lua, body: F) -> Result<Function>
+pub fn writer<F>(lua: &Lua, out: &Buffer, body: F) -> Result<Function>
 where
     F: Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static,
 {
-    closure(lua, Bound { out: RefCell::default(), body }, call::<F, false>)
+    closure(lua, Bound { out: Rc::clone(out), body }, call::<F, false>)
 }
 
 /// The same, for a body that writes one value in MessagePack ([`NULL`](crate::NULL) included), which is then
 /// made.
-pub fn maker<F>(lua: &Lua, body: F) -> Result<Function>
+pub fn maker<F>(lua: &Lua, out: &Buffer, body: F) -> Result<Function>
 where
     F: Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static,
 {
-    closure(lua, Bound { out: RefCell::default(), body }, call::<F, true>)
+    closure(lua, Bound { out: Rc::clone(out), body }, call::<F, true>)
 }
 
 /// What Lua calls.
@@ -62,8 +66,8 @@ unsafe extern "C-unwind" fn call<F, const MAKES: bool>(state: *mut lua_State) ->
 where
     F: Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static,
 {
-    // SAFETY: as this function is called. The buffer is the body's, which does not run again before the bytes
-    // are a string of the interpreter.
+    // SAFETY: as this function is called. No body runs again before the bytes are values of the interpreter:
+    // neither making values nor collecting garbage runs code of scripts.
     unsafe {
         let bound: *const Bound<F> = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast();
         let (written, bytes) = write(&*bound, state);
@@ -79,6 +83,7 @@ where
             Written::Error => {
                 ffi::luaL_where(state, 1);
                 push_bytes(state, &*bytes);
+                let_go(&*bound);
                 ffi::lua_concat(state, 2);
                 ffi::lua_error(state)
             }
@@ -87,7 +92,10 @@ where
                 ffi::luaL_checklstring(state, number, std::ptr::null_mut());
                 0
             }
-            Written::Stopped => ffi::luaL_error(state, c"the script was stopped".as_ptr()),
+            Written::Stopped => {
+                let_go(&*bound);
+                ffi::luaL_error(state, c"the script was stopped".as_ptr())
+            }
         }
     }
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lua::{
-    Argument, Ended, Form, Functions, Kept, Name, Outcome, Runner, Seen, Spot, Stack, Start, Tables, Written,
-    function, maker, unpacker, writer,
+    Argument, Buffer, Ended, Form, Functions, Kept, Name, Outcome, Runner, Seen, Spot, Stack, Start, Tables,
+    Written, function, maker, unpacker, writer,
 };
 use mlua::{Function, Lua, Value};
 use proptest::prelude::*;
@@ -431,7 +431,7 @@ fn show_all(stack: &mut Stack<'_>, out: &mut Vec<u8>) -> Written {
 #[test]
 fn a_writer_makes_a_string_of_its_arguments() {
     let bench = Bench::new(REPLY);
-    let write = writer(&bench.lua, |mut stack, out| show_all(&mut stack, out)).unwrap();
+    let write = writer(&bench.lua, &Buffer::default(), |mut stack, out| show_all(&mut stack, out)).unwrap();
     bench.lua.globals().set("write", write).unwrap();
     bench.lua.globals().set("null", Value::NULL).unwrap();
     assert_eq!(
@@ -450,9 +450,31 @@ fn a_writer_makes_a_string_of_its_arguments() {
 }
 
 #[test]
+fn what_a_function_is_made_over_goes_with_it() {
+    let bench = Bench::new(REPLY);
+    let held = Rc::new(());
+    let buffer = Buffer::default();
+    for _ in 0..10 {
+        let body = Rc::clone(&held);
+        let write = writer(&bench.lua, &buffer, move |_, out| {
+            out.push(b'0' + Rc::strong_count(&body) as u8);
+            Written::Text
+        });
+        bench.lua.globals().set("write", write.unwrap()).unwrap();
+        bench.lua.gc_collect().unwrap();
+        bench.lua.gc_collect().unwrap();
+        assert_eq!(bench.run("return write()"), "2");
+    }
+    bench.lua.globals().set("write", Value::Nil).unwrap();
+    bench.lua.gc_collect().unwrap();
+    bench.lua.gc_collect().unwrap();
+    assert_eq!((Rc::strong_count(&held), Rc::strong_count(&buffer)), (1, 1));
+}
+
+#[test]
 fn a_maker_makes_the_value_that_it_has_written() {
     let bench = Bench::new(REPLY);
-    let make = maker(&bench.lua, |mut stack, out| match stack.argument(1) {
+    let make = maker(&bench.lua, &Buffer::default(), |mut stack, out| match stack.argument(1) {
         Seen::String(bytes) => {
             out.extend_from_slice(bytes);
             Written::Text

@@ -4,7 +4,7 @@ use crate::error;
 use crate::host;
 use crate::raised::Raised;
 use crate::registered::Registered;
-use lua::Functions;
+use lua::{Buffer, Functions};
 use mlua::{Error, Lua, Result};
 use resp::Protocol;
 use std::cell::{Cell, RefCell};
@@ -36,6 +36,8 @@ pub(crate) struct State {
     pub(crate) last_error: RefCell<Vec<u8>>,
     /// Steps of long loops since the host was asked whether to go on.
     steps: Cell<u32>,
+    /// What the libraries write into that make strings and values.
+    pub(crate) buffer: Buffer,
 }
 
 /// An error that nothing in the script caught.
@@ -64,6 +66,7 @@ impl State {
             loading: RefCell::new(None),
             last_error: RefCell::default(),
             steps: Cell::new(0),
+            buffer: Buffer::default(),
         })
     }
 

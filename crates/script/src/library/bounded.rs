@@ -13,7 +13,7 @@ pub(super) fn writer<F>(lua: &Lua, state: &Rc<State>, body: F) -> Result<Functio
 where
     F: Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static,
 {
-    lua::writer(lua, bounded(lua, state, body))
+    lua::writer(lua, &state.buffer, bounded(lua, state, body))
 }
 
 /// The same for a function that makes a value, which its body writes in MessagePack.
@@ -21,7 +21,7 @@ pub(super) fn maker<F>(lua: &Lua, state: &Rc<State>, body: F) -> Result<Function
 where
     F: Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static,
 {
-    lua::maker(lua, bounded(lua, state, body))
+    lua::maker(lua, &state.buffer, bounded(lua, state, body))
 }
 
 /// A body that is not run where there is no memory for it, and ends the script where it has written too much.

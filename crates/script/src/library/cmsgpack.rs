@@ -138,6 +138,11 @@ fn pack(stack: &mut Stack<'_>, state: &State, room: usize, out: &mut Vec<u8>) ->
     if stack.count() == 0 {
         return Written::BadArgument(0, c"MessagePack pack needs input.");
     }
+    // The argument that is looked at, and what nests in it.
+    if !stack.has_room_for(NESTING_MAX + 2) {
+        out.extend_from_slice(b"stack overflow (in function mp_check)");
+        return Written::Error;
+    }
     let mut packer = Packer { state, out, room };
     for index in 1..=stack.count() {
         let packed = match packer.value(stack.argument(index), 0) {

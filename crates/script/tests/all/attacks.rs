@@ -238,6 +238,12 @@ fn there_is_no_way_to_files_compiled_code_or_other_environments() {
     ] {
         fails(&format!("return unpack({{}}, {range})"), "too many results to unpack");
     }
+    // Nothing is left out where the stack has no room for what nests in the last of very many arguments.
+    answers(
+        "local t = {} for i = 1, 7990 do t[i] = {{i}} end local ok, text = pcall(cmsgpack.pack, unpack(t)) \
+         return ok and #text == 7990 * 3 or string.match(text, 'stack overflow')",
+        "$14\r\nstack overflow\r\n",
+    );
     // Digits of bit.tohex (CVE-2024-31449), sizes of struct (CVE-2020-14147).
     answers("return bit.tohex(65535, -2147483648)", "$8\r\n0000FFFF\r\n");
     fails("return struct.unpack('>I2147483647', 'x')", "larger than limit");

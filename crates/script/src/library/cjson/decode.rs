@@ -90,6 +90,10 @@ fn read(text: &[u8], settings: Settings, state: &State, (room, out): (usize, &mu
     if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
         return Err(Failure::Says("JSON parser does not support UTF-16 or UTF-32".into()));
     }
+    if u32::try_from(text.len()).is_err() {
+        // Lengths are written in 32 bits.
+        return Err(Failure::Says("JSON text is too long".into()));
+    }
     let mut decoder = Decoder {
         state,
         out,
