@@ -12,6 +12,8 @@
 //! written is kept until it is synced ([`Keep::UntilSynced`]), and after such a failure it is written again.
 //! Where that would be too much, the caller is told that a part of the file may be missing
 //! ([`Increment::is_doubtful`]): it has to be written anew from the data.
+//!
+//! Where nothing is kept another thread may wait for the disk, while more is written.
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Write};
 
@@ -60,6 +62,8 @@ pub struct Increment<M> {
     /// A write has failed, and may have left something behind `len`.
     has_tail: bool,
     is_unsynced: bool,
+    /// Some of that was written since the last sync began.
+    has_newer: bool,
     /// Some of what waits to be synced is not kept: it was written when that was not asked for.
     has_unkept: bool,
     is_doubtful: bool,
@@ -85,6 +89,7 @@ impl<M: Medium> Increment<M> {
             len,
             has_tail: false,
             is_unsynced: false,
+            has_newer: false,
             has_unkept: false,
             is_doubtful: false,
         }
@@ -175,6 +180,7 @@ impl<M: Medium> Increment<M> {
             return Err(error);
         }
         self.is_unsynced |= total > 0;
+        self.has_newer |= total > 0;
         self.len += total as u64;
         self.written = end;
         self.forget_written();
@@ -188,7 +194,7 @@ impl<M: Medium> Increment<M> {
         }
         let done = self.medium.sync();
         if done.is_ok() {
-            (self.is_unsynced, self.has_unkept) = (false, false);
+            (self.is_unsynced, self.has_newer, self.has_unkept) = (false, false, false);
             self.forget_synced();
         } else {
             self.is_doubtful |= self.has_unkept;
@@ -197,6 +203,29 @@ impl<M: Medium> Increment<M> {
             self.written = 0;
         }
         done
+    }
+
+    /// What is written to, for whoever puts it on the disk while more is written
+    /// ([`Increment::note_sync_begun`]).
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    /// Somebody else is about to put on the disk what is written so far. More may be written meanwhile.
+    pub fn note_sync_begun(&mut self) {
+        self.has_newer = false;
+    }
+
+    /// He has, or could not. What is kept is on the disk only after [`Increment::sync`].
+    pub fn note_sync_ended(&mut self, is_done: bool) {
+        match (is_done, self.keep) {
+            (true, Keep::Nothing) => {
+                self.is_unsynced &= self.has_newer;
+                self.has_unkept = self.is_unsynced;
+            }
+            (true, Keep::UntilSynced) => {}
+            (false, _) => self.is_doubtful |= self.has_unkept,
+        }
     }
 
     fn forget_written(&mut self) {
@@ -432,6 +461,41 @@ mod tests {
         assert_eq!(disk.0.lock().unwrap().seen, b"some commands");
         disk.0.lock().unwrap().fails_of = 1;
         assert!(increment.sync().is_err() && increment.is_doubtful(), "nothing is kept to be written again");
+    }
+
+    #[test]
+    fn a_sync_by_somebody_else_confirms_what_was_written_before_it_began() {
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            let state = State { seen: Vec::new(), safe: Vec::new(), random: Random::new(seed), fails_of: 6 };
+            let disk = Disk(Arc::new(Mutex::new(state)));
+            let mut increment = Increment::new(disk.clone(), 0, Keep::Nothing);
+            // How much it is said to have put on the disk, and of the sync that is under way how much.
+            let (mut promised, mut begun) = (0, None);
+            for _ in 0..80 {
+                increment.gather().extend_from_slice(b"a command ");
+                let is_written = increment.write().is_ok();
+                match (begun, random.below(4)) {
+                    (None, 0) if is_written => {
+                        begun = Some(increment.len());
+                        increment.note_sync_begun();
+                    }
+                    (Some(len), 1) => {
+                        // His own descriptor and ours are both told of what fails.
+                        let is_done = increment.medium().clone().sync().is_ok();
+                        increment.note_sync_ended(is_done);
+                        promised = if is_done { len } else { promised };
+                        begun = None;
+                    }
+                    (_, 2) if increment.sync().is_ok() => promised = increment.len(),
+                    _ => {}
+                }
+                let state = disk.0.lock().unwrap();
+                let is_there = state.safe.iter().filter(|byte| **byte != 0).count() as u64 >= promised;
+                assert!(is_there || increment.is_doubtful(), "seed {seed}: {promised} bytes were promised");
+                assert!(increment.is_unsynced() || state.safe.len() as u64 >= increment.len(), "seed {seed}");
+            }
+        }
     }
 
     #[test]

@@ -520,7 +520,7 @@ pub(crate) fn restless_argument() -> Error {
 }
 
 pub(crate) fn disk_argument() -> Error {
-    Error::custom("ERR DISK takes OK, FULL, BROKEN, FORGETFUL or STUCK")
+    Error::custom("ERR DISK takes OK, FULL, BROKEN, FORGETFUL, STUCK or SLOW")
 }
 
 /// MIGRATE: what it was doing when the other server could not be spoken to.

@@ -43,6 +43,9 @@ pub(crate) struct AppendOnly {
     has_times: AtomicBool,
     /// All records of the journal below this number are on the disk, or are in a snapshot that is.
     synced: Tide,
+    /// Replies that wait for the disk may leave if they wait for records below this number. It is that of
+    /// `synced`, but where the settings say that nothing is synced for now.
+    answerable: Tide,
     /// For each worker, whether replies wait for that.
     waiting: Box<[Waiting]>,
     /// From these records on other files are written to: [`AppendOnly::take_cut`]. There are several where
@@ -79,6 +82,7 @@ pub(crate) struct AppendOnly {
     /// All records below this number are on the disk in that folder too, since the files there count: nobody
     /// is told of more. Greater than all numbers while they do not.
     also_synced: AtomicU64,
+    also_answerable: AtomicU64,
     /// The configuration file names another folder than the one that it is in.
     is_to_move: AtomicBool,
     pub(crate) rewrites: Rewrites,
@@ -159,6 +163,7 @@ impl AppendOnly {
             rests_while_saving: AtomicBool::new(false),
             has_times: AtomicBool::new(false),
             synced: Tide(AtomicU64::new(0)),
+            answerable: Tide(AtomicU64::new(0)),
             waiting: (0..workers).map(|_| Waiting::default()).collect(),
             cuts: Mutex::default(),
             cut_at: AtomicU64::new(NO_CUT),
@@ -177,6 +182,7 @@ impl AppendOnly {
             files: Mutex::default(),
             elsewhere: Mutex::default(),
             also_synced: AtomicU64::new(NOWHERE),
+            also_answerable: AtomicU64::new(NOWHERE),
             is_to_move: AtomicBool::new(false),
             rewrites: Rewrites {
                 running: Mutex::default(),
@@ -245,30 +251,44 @@ impl AppendOnly {
         self.synced.0.load(Acquire)
     }
 
-    /// The disk has all records below this number: [`AppendOnly::waiting`] are to be woken.
-    pub(crate) fn note_synced(&self, number: u64) {
-        self.synced.0.fetch_max(number.min(self.also_synced.load(Acquire)), AcqRel);
+    /// Replies that wait for records below this number may leave.
+    #[inline]
+    pub(crate) fn answerable(&self) -> u64 {
+        self.answerable.0.load(Acquire)
+    }
+
+    /// The disk has all records below the first number, and replies may leave that wait for records below the
+    /// second, which is no less. Returns whether that is new: then [`AppendOnly::waiting`] are to be woken.
+    pub(crate) fn note_synced(&self, (synced, answerable): (u64, u64)) -> bool {
+        let raise = |tide: &Tide, number: u64, limit: &AtomicU64| {
+            let number = number.min(limit.load(Acquire));
+            tide.0.fetch_max(number, AcqRel) < number
+        };
+        let is_new = raise(&self.synced, synced, &self.also_synced)
+            | raise(&self.answerable, answerable, &self.also_answerable);
         // A worker says that it waits, and then looks once more; here it is the other way round.
         fence(SeqCst);
+        is_new
     }
 
     /// The files in another folder count from here on, beside those in the present one.
     pub(crate) fn count_elsewhere(&self) {
-        self.also_synced.store(0, Release);
+        self.note_synced_elsewhere((0, 0));
     }
 
-    /// They have all records below this number on the disk.
-    pub(crate) fn note_synced_elsewhere(&self, number: u64) {
-        self.also_synced.store(number, Release);
+    /// How far they are, as in [`AppendOnly::note_synced`].
+    pub(crate) fn note_synced_elsewhere(&self, (synced, answerable): (u64, u64)) {
+        self.also_synced.store(synced, Release);
+        self.also_answerable.store(answerable, Release);
     }
 
     /// There is one folder again that counts.
     pub(crate) fn count_one(&self) {
-        self.also_synced.store(NOWHERE, Release);
+        self.note_synced_elsewhere((NOWHERE, NOWHERE));
     }
 
-    /// Whether replies of this worker wait for the disk. It has to look at [`AppendOnly::synced`] once more
-    /// before it sleeps.
+    /// Whether replies of this worker wait for the disk. It has to look at [`AppendOnly::answerable`] once
+    /// more before it sleeps.
     pub(crate) fn note_waiting(&self, worker: usize, waits: bool) {
         self.waiting[worker].0.store(waits, Relaxed);
         fence(SeqCst);

@@ -3,6 +3,7 @@
 //! power would leave ([`DiskWatch`]). Where nobody does, that costs a load for each call of the system.
 use std::fs::{DirBuilder, File};
 use std::io::{self, IoSlice, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -21,17 +22,20 @@ pub(crate) enum Fault {
     Forgetful,
     /// Whoever appends to a file waits until this changes. Snapshots are written.
     Stuck,
+    /// Whoever waits until the disk has what was appended waits until this changes. It is taken.
+    Slow,
     /// Somebody looks over its shoulder.
     Watched,
 }
 
 /// All of them, by the word for each.
-pub(crate) const FAULTS: [(&str, Fault); 5] = [
+pub(crate) const FAULTS: [(&str, Fault); 6] = [
     ("OK", Fault::None),
     ("FULL", Fault::Full),
     ("BROKEN", Fault::Broken),
     ("FORGETFUL", Fault::Forgetful),
     ("STUCK", Fault::Stuck),
+    ("SLOW", Fault::Slow),
 ];
 
 /// What the system says of them.
@@ -194,7 +198,16 @@ impl Disk {
 
     /// Before something is appended.
     pub(crate) fn wait_while_stuck(&self) {
-        while self.fault() == Fault::Stuck {
+        self.wait_while(&[Fault::Stuck]);
+    }
+
+    /// Before what was appended is put on the disk.
+    pub(crate) fn wait_while_slow(&self) {
+        self.wait_while(&[Fault::Stuck, Fault::Slow]);
+    }
+
+    fn wait_while(&self, faults: &[Fault]) {
+        while faults.contains(&self.fault()) {
             std::thread::park_timeout(STUCK_LOOK);
         }
     }
@@ -219,6 +232,13 @@ impl DiskFile {
 
     pub(crate) fn disk(&self) -> &Arc<Disk> {
         &self.disk
+    }
+
+    /// The same file, opened once more: what fails here is told to whoever uses the other one as well.
+    pub(crate) fn again(&self) -> io::Result<DiskFile> {
+        // By its descriptor, since its path may be that of another file by now.
+        let file = File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
+        Ok(DiskFile { file, path: self.path.clone(), disk: Arc::clone(&self.disk) })
     }
 
     /// Waits until the disk has what was written.

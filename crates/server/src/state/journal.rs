@@ -30,6 +30,8 @@ const BEHIND_BYTES: usize = 32 << 20;
 const MUCH: u8 = 1;
 /// A reader is stuck: [`Journal::note_late`].
 const LATE: u8 = 2;
+/// What a reader has written is not on the disk for long: [`Journal::note_slow`].
+const SLOW: u8 = 4;
 /// After something has come the thread waits so long before it looks again, unless much comes or somebody is
 /// in a hurry: one wake-up, and one write of a file, is for many batches.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -54,7 +56,7 @@ pub(crate) struct Journal {
     waiting_records: AtomicUsize,
     /// When so many records wait the thread is woken, while it gathers a group.
     wanted_records: AtomicUsize,
-    /// Why commands that write wait: [`MUCH`], [`LATE`].
+    /// Why commands that write wait: [`MUCH`], [`LATE`], [`SLOW`].
     behind: AtomicU8,
     /// How often the thread has begun or ended to hand records on: odd while it does.
     turns: AtomicU64,
@@ -200,9 +202,18 @@ impl Journal {
 
     /// A reader is stuck, or no longer.
     pub(crate) fn note_late(&self, is_late: bool) {
-        match is_late {
-            true => self.behind.fetch_or(LATE, Relaxed),
-            false => self.behind.fetch_and(!LATE, Relaxed),
+        self.hold_back(LATE, is_late);
+    }
+
+    /// The disk takes too long for what a reader has written, or no longer.
+    pub(crate) fn note_slow(&self, is_slow: bool) {
+        self.hold_back(SLOW, is_slow);
+    }
+
+    fn hold_back(&self, why: u8, is_so: bool) {
+        match is_so {
+            true => self.behind.fetch_or(why, Relaxed),
+            false => self.behind.fetch_and(!why, Relaxed),
         };
     }
 

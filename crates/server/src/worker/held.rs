@@ -57,7 +57,7 @@ impl Worker<'_> {
             connection.session.records_end = number;
         }
         let append = &self.server.append;
-        if append.holds_replies() && number > append.synced() {
+        if append.holds_replies() && number > append.answerable() {
             self.engine.keep_back(id);
             if self.held.last.insert(id, number) != Some(number) {
                 self.held.replies.push_back((number, id));
@@ -94,7 +94,7 @@ impl Worker<'_> {
     fn reached(&self) -> Reached {
         let append = &self.server.append;
         let synced = append.synced();
-        let replies = if append.holds_replies() { synced } else { u64::MAX };
+        let replies = if append.holds_replies() { append.answerable() } else { u64::MAX };
         let has_file = append.is_wanted();
         let commands = match append.phase() {
             _ if !has_file => Some(u64::MAX),

@@ -266,12 +266,12 @@ impl Keyspace {
         sum
     }
 
-    /// Bytes that the timing wheels of `db` take.
-    pub fn wheel_bytes(&self, db: u16) -> u64 {
-        let of_shard = |index| {
-            let shard = self.shard(index);
-            let wheel = shard.db(db).and_then(|db| db.wheel.as_deref());
-            wheel.map_or(0, |wheel| wheel.allocated_bytes())
+    /// Bytes that the timing wheels of `db` take, or those of all databases.
+    pub fn wheel_bytes(&self, db: Option<u16>) -> u64 {
+        let bytes = |db: &Db| db.wheel.as_deref().map_or(0, |wheel| wheel.allocated_bytes());
+        let of_shard = |index| match (self.shard(index), db) {
+            (shard, Some(db)) => shard.db(db).map_or(0, bytes),
+            (shard, None) => shard.dbs().map(bytes).sum(),
         };
         (0..self.shards()).map(of_shard).sum()
     }

@@ -7,6 +7,7 @@
 use crate::home::Home;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 const OK: &str = "+OK\r\n";
 
@@ -30,6 +31,18 @@ impl Client {
         let mut line = String::new();
         self.replies.read_line(&mut line).unwrap();
         line
+    }
+
+    /// The reply, if it comes before `is_over`.
+    fn reply_until(&mut self, is_over: impl Fn() -> bool) -> Option<String> {
+        self.stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let mut line = String::new();
+        while self.replies.read_line(&mut line).is_err() {
+            if is_over() {
+                return None;
+            }
+        }
+        Some(line)
     }
 
     fn has_no_reply(&mut self) -> bool {
@@ -161,6 +174,89 @@ fn what_is_acknowledged_by_a_slow_disk_is_in_files_that_count() {
     assert!(clients.iter_mut().all(Client::has_no_reply));
     set_disk(&home, "OK");
     assert_eq!((clients[0].reply().as_str(), clients[1].reply().as_str()), (":1\r\n", ":2\r\n"));
+    assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":2\r\n{OK}"));
+}
+
+#[test]
+fn what_is_acknowledged_while_the_disk_takes_long_to_sync_outlives_the_process() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"];
+    let mut home = Home::new("slow");
+    home.start(&options);
+    let mut client = Client::new(&home);
+    set_disk(&home, "SLOW");
+    // Until one has to wait, because the disk has not had the first for a second.
+    let is_held_back = || home.told("INFO persistence").contains("aof_delayed_fsync:1\r\n");
+    let mut pushed = 0;
+    let acknowledged = loop {
+        client.send("RPUSH l 1");
+        match client.reply_until(is_held_back) {
+            Some(reply) => pushed += 1 + u64::from(reply != format!(":{}\r\n", pushed + 1)) * 1_000_000,
+            None => break pushed,
+        }
+    };
+    assert!((1..1_000_000).contains(&acknowledged), "{acknowledged}");
+    home.wait_for_info("aof_buffer_length:0\r\n");
+    assert_eq!(home.told("LLEN l"), format!(":{acknowledged}\r\n{OK}"), "reads go on");
+    assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":{acknowledged}\r\n{OK}"));
+
+    // And what was held back goes on when the disk does.
+    let mut client = Client::new(&home);
+    set_disk(&home, "SLOW");
+    home.told("RPUSH l 2");
+    home.wait_for_info("aof_delayed_fsync:1\r\n");
+    client.send("RPUSH l 3\r\nWAITAOF 1 0 0");
+    assert!(client.has_no_reply());
+    set_disk(&home, "OK");
+    assert_eq!(client.reply(), format!(":{}\r\n", acknowledged + 2));
+    assert_eq!((client.reply().as_str(), client.reply().as_str()), ("*2\r\n", ":1\r\n"));
+    assert_eq!(client.reply(), ":0\r\n");
+    // Or when nobody wants to wait for it any more.
+    set_disk(&home, "SLOW");
+    home.told("RPUSH l 4");
+    home.wait_for_info("aof_delayed_fsync:2\r\n");
+    client.send("RPUSH l 5");
+    assert!(client.has_no_reply());
+    assert_eq!(home.told("CONFIG SET appendfsync no"), format!("{OK}{OK}"));
+    assert_eq!(client.reply(), format!(":{}\r\n", acknowledged + 4));
+    home.wait_for_info("aof_buffer_length:0\r\n");
+    assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":{}\r\n{OK}", acknowledged + 4));
+}
+
+#[test]
+fn a_sync_that_takes_long_and_then_fails_has_nobody_wait_who_does_not_write() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"];
+    let mut home = Home::new("slow-fails");
+    home.start(&options);
+    let mut client = Client::new(&home);
+    set_disk(&home, "SLOW");
+    home.told("RPUSH l 1");
+    home.wait_for_info("aof_delayed_fsync:1\r\n");
+    client.send("PUBLISH nobody x");
+    assert!(client.has_no_reply());
+    set_disk(&home, "BROKEN");
+    assert_eq!(client.reply(), ":0\r\n");
+    is_refused(&home, "Input/output error");
+    set_disk(&home, "OK");
+    home.wait_for_info("aof_last_write_status:ok\r\n");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    assert_eq!(home.told("RPUSH l 2"), format!(":2\r\n{OK}"));
+}
+
+#[test]
+fn what_is_not_synced_while_a_snapshot_is_written_is_answered_and_not_confirmed() {
+    let mut options = vec!["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    options.extend(["--no-appendfsync-on-rewrite", "yes"]);
+    let mut home = Home::new("rests");
+    home.start(&options);
+    home.told("DEBUG POPULATE 5000\r\nCONFIG SET rdb-key-save-delay 10000\r\nBGSAVE");
+    home.wait_for_info("rdb_bgsave_in_progress:1\r\n");
+    // The same connection's write and WAITAOF.
+    assert_eq!(home.told("RPUSH l 1\r\nWAITAOF 1 0 50"), format!(":1\r\n*2\r\n:0\r\n:0\r\n{OK}"));
+    let mut client = Client::new(&home);
+    client.send("RPUSH l 2\r\nWAITAOF 1 0 0");
+    assert_eq!(client.reply(), ":2\r\n");
+    assert_eq!(home.told("CONFIG SET rdb-key-save-delay 0"), format!("{OK}{OK}"));
+    assert_eq!((client.reply().as_str(), client.reply().as_str()), ("*2\r\n", ":1\r\n"));
     assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":2\r\n{OK}"));
 }
 

@@ -4,7 +4,7 @@ use crate::core::error;
 use crate::state::disk::FAULTS;
 use command::Done;
 
-/// DEBUG DISK OK|FULL|BROKEN|FORGETFUL|STUCK.
+/// DEBUG DISK OK|FULL|BROKEN|FORGETFUL|STUCK|SLOW.
 pub(super) fn disk(call: &mut ServerCall<'_>) -> Done {
     let word = call.args.at(2);
     let is_meant = |(name, _): &&(&str, _)| name.as_bytes().eq_ignore_ascii_case(word);

@@ -90,7 +90,7 @@ pub(super) fn table_stats(call: &mut ServerCall<'_>) -> Done {
         inner.allocated_bytes,
         stats.height,
         stats.outside.nodes,
-        keyspace.wheel_bytes(db),
+        keyspace.wheel_bytes(Some(db)),
     );
     call.reply.verbatim("txt", text.as_bytes());
     Ok(())

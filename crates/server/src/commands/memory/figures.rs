@@ -30,7 +30,6 @@ impl Figures {
     pub(crate) fn of(server: &Server) -> Figures {
         let resident = resident_bytes();
         let used = Some(counted::used_bytes() as u64).filter(|n| *n > 0).unwrap_or(resident);
-        let databases = 0..server.keyspace.databases();
         Figures {
             used,
             resident,
@@ -38,7 +37,7 @@ impl Figures {
             startup: counted::startup_bytes() as u64,
             clients: client_memory::total_bytes(server),
             buffers: server.counters.buffer_bytes(),
-            wheels: databases.map(|db| server.keyspace.wheel_bytes(db)).sum(),
+            wheels: server.keyspace.wheel_bytes(None),
             arena: arena::usage(),
         }
     }

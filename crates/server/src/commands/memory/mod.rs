@@ -129,7 +129,7 @@ fn fields(call: &ServerCall<'_>) -> Vec<(String, Value)> {
     let mut keys = 0;
     for db in (0..keyspace.databases()).filter(|db| !keyspace.is_empty(*db)) {
         keys += keyspace.len(db);
-        add(&format!("db.{db}"), Value::Wheels(keyspace.wheel_bytes(db)));
+        add(&format!("db.{db}"), Value::Wheels(keyspace.wheel_bytes(Some(db))));
     }
     add("overhead.total", Value::Bytes(figures.overhead()));
     add("keys.count", Value::Bytes(keys));

@@ -9,6 +9,7 @@ pub(crate) mod supervisor;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 pub(crate) use oom_score::adjust as adjust_oom_score;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Resident bytes of this process.
@@ -20,10 +21,13 @@ pub(crate) fn resident_bytes() -> u64 {
     pages.unwrap_or(0) * PAGE_BYTES
 }
 
-/// Bytes of memory in the machine.
+/// Bytes of memory in the machine, as they were when somebody asked first: the system takes long to tell.
 pub(crate) fn total_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    field_bytes(&text, "MemTotal:").unwrap_or(0)
+    static TOTAL: OnceLock<u64> = OnceLock::new();
+    *TOTAL.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        field_bytes(&text, "MemTotal:").unwrap_or(0)
+    })
 }
 
 /// How much memory may be taken before the machine, or the control group that this process is in, has no

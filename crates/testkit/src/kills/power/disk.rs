@@ -6,10 +6,10 @@
 //! names     safe | change, change, ...        likewise, for the names in folders
 //! ```
 //!
-//! A sync of a file makes its changes safe, a sync of a folder those of its names. Of all others a failure of
-//! power leaves any part: the first of them, or some, in pieces of a sector; what is missing before something
-//! that is there reads as zeros. A sync that fails may have lost some of what it was to keep for good,
-//! whatever later ones say, as with Linux.
+//! A sync of a file makes the changes safe that were there when it began, a sync of a folder those of its
+//! names. Of all others a failure of power leaves any part: the first of them, or some, in pieces of a sector;
+//! what is missing before something that is there reads as zeros. A sync that fails may have lost some of what
+//! it was to keep for good, whatever later ones say, as with Linux.
 use base::random::Random;
 use server::{DiskAct, DiskWatch};
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::thread::{ThreadId, current};
 
 /// What is written or not as a whole.
 const SECTOR_BYTES: usize = 512;
@@ -30,6 +31,10 @@ struct Node {
     changes: Vec<Change>,
     /// How long it is for those who read it.
     len: usize,
+    /// How many changes were there and are not in `changes` any more.
+    passed: usize,
+    /// Whoever syncs it: how many changes there had been when he began, and how long it was.
+    syncs: Vec<(ThreadId, usize, usize)>,
 }
 
 #[derive(Clone, Debug)]
@@ -160,7 +165,7 @@ impl State {
             } else if about.is_file() {
                 let safe = fs::read(&path)?;
                 self.names.insert(path, self.nodes.len());
-                self.nodes.push(Node { len: safe.len(), safe, changes: Vec::new() });
+                self.nodes.push(Node { len: safe.len(), safe, ..Node::default() });
             }
         }
         Ok(())
@@ -197,14 +202,7 @@ impl State {
                 node.changes.push(Change::Cut(len as usize));
                 node.len = len as usize;
             }
-            DiskAct::Sync(path) => {
-                let node = self.node(path)?;
-                let all = vec![true; node.changes.len()];
-                node.safe = node.left(&all, None);
-                node.changes.clear();
-                // What was lost for good reads as zeros; how long the file is, is known.
-                node.safe.resize(node.len, 0);
-            }
+            DiskAct::Sync(path) => self.node(path)?.end_sync(),
             DiskAct::Rename(from, to) => {
                 let node = self.names.get(from).copied().ok_or(io::ErrorKind::NotFound)?;
                 self.name(vec![(from.into(), None), (to.into(), Some(node))]);
@@ -235,7 +233,7 @@ impl State {
         let Ok(node) = self.node(path) else { return };
         let chosen = left.choose(node.changes.len(), &mut random);
         node.safe = node.left(&chosen, (left == Left::Some).then_some(&mut random));
-        node.changes.clear();
+        node.passed += std::mem::take(&mut node.changes).len();
     }
 
     fn image(&mut self) -> Image {
@@ -273,6 +271,23 @@ fn apply(names: &mut BTreeMap<PathBuf, usize>, naming: &Naming) {
 }
 
 impl Node {
+    fn begin_sync(&mut self) {
+        self.syncs.push((current().id(), self.passed + self.changes.len(), self.len));
+    }
+
+    /// What was there when this thread began is safe.
+    fn end_sync(&mut self) {
+        let its = self.syncs.iter().position(|(thread, ..)| *thread == current().id());
+        let Some((_, count, len)) = its.map(|its| self.syncs.remove(its)) else { return };
+        // Another thread's sync, which began later, may have ended before.
+        let Some(count) = count.checked_sub(self.passed) else { return };
+        self.safe = self.left(&vec![true; count], None);
+        self.changes.drain(..count);
+        self.passed += count;
+        // What was lost for good reads as zeros; how long the file is, is known.
+        self.safe.resize(len, 0);
+    }
+
     /// What is on the disk if these of its changes are; with `pieces` some sectors of each are not.
     fn left(&self, chosen: &[bool], mut pieces: Option<&mut Random>) -> Vec<u8> {
         let mut bytes = self.safe.clone();
@@ -303,6 +318,11 @@ impl DiskWatch for SimulatedDisk {
         let len = if let DiskAct::Write(_, bytes) = act { bytes.len() } else { 0 };
         let fails_of = state.fails_of;
         if fails_of == 0 || state.random.below(fails_of) > 0 {
+            if let DiskAct::Sync(path) = act
+                && let Ok(node) = state.node(path)
+            {
+                node.begin_sync();
+            }
             return Ok(len);
         }
         state.failed += 1;
@@ -341,12 +361,17 @@ mod tests {
                 DiskAct::Write(file, b"safe"),
                 DiskAct::Sync(file),
                 DiskAct::SyncFolder(folder),
-                DiskAct::Write(file, &[b'x'; 600]),
                 DiskAct::Rename(file, other),
             ] {
                 disk.before(act).unwrap();
                 disk.after(act);
             }
+            // This one comes while a sync is under way that has begun before it.
+            let late = DiskAct::Write(other, &[b'x'; 600]);
+            disk.before(DiskAct::Sync(other)).unwrap();
+            disk.before(late).unwrap();
+            disk.after(late);
+            disk.after(DiskAct::Sync(other));
             let image = disk.image();
             assert_eq!(image.files.len(), 1);
             let (path, bytes) = image.files.into_iter().next().unwrap();

@@ -15,6 +15,7 @@
 //! | `files.rs` | names, the manifest, what a crash leaves |
 //! | `appended.rs` | what is appended to |
 //! | `writer.rs` | the reader of the journal that writes |
+//! | `aside.rs` | a sync that another thread waits for |
 //! | `rewrite.rs` | turning it on and off, beginning anew, and the thread that does so |
 //! | `load.rs` | loading, when the server starts |
 //! | `replay.rs` | runs the commands of a file |
@@ -22,6 +23,7 @@
 //!
 //! What is known of all that is in `state/append_only.rs`. docs/persistence.md explains it as a whole.
 mod appended;
+mod aside;
 mod chunk;
 mod files;
 mod load;

@@ -2,7 +2,8 @@
 //! wait for a disk: workers go on, and what they write meanwhile leaves with the next write, under one sync.
 //!
 //! `always`: what has come is written and synced at once, then the workers are told, which keep the replies.
-//! `everysec`: it is written at once, and synced when the last sync is a second ago. `no`: it is written.
+//! `everysec`: it is written at once, and synced when the last sync began a second ago, by a thread that
+//! waits for the disk while more is written ([`Aside`]). `no`: it is written.
 //!
 //! While the file moves to another folder a second writer has the same records, at each turn before the first
 //! one, so that the folder to which it moves never has less ([`Role`]).
@@ -10,6 +11,7 @@
 //! A disk that fails is tried again ten times a second. Writes are refused with MISCONF meanwhile, and
 //! replies that are kept stay so: nothing was acknowledged that may be lost (`disk::aof::increment`).
 use super::appended::Appended;
+use super::aside::Aside;
 use crate::core::server::Server;
 use crate::state::append_only::{AppendOnly, Phase, lock};
 use crate::state::clock::Stopwatch;
@@ -29,7 +31,8 @@ use std::time::Duration;
 const WRITE_BYTES: usize = 256 << 10;
 /// How often a disk that fails is tried again.
 const RETRY: Duration = Duration::from_millis(100);
-/// How long after one sync `everysec` makes the next.
+/// How long after one sync `everysec` makes the next. One that takes longer has writes wait: else more than
+/// that could be lost.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// The log is told of a failure that lasts so often.
 const TELL_EVERY: Duration = Duration::from_secs(30);
@@ -89,7 +92,13 @@ pub(super) struct Writer {
     rests: bool,
     /// The last second that was written to the file.
     told_s: i64,
+    /// Since the last sync.
     synced: Stopwatch,
+    /// The disk has all records below this number.
+    synced_to: u64,
+    aside: Option<Aside>,
+    /// That takes so long that writes wait.
+    is_slow: bool,
     failed: Option<Failure>,
 }
 
@@ -115,6 +124,9 @@ impl Writer {
             rests: false,
             told_s: 0,
             synced: Stopwatch::start(),
+            synced_to: next,
+            aside: None,
+            is_slow: false,
             failed: None,
         }
     }
@@ -127,6 +139,10 @@ impl Writer {
     /// From here on another file is written to.
     fn switch(&mut self) {
         let Some(file) = self.append.take_cut() else { return };
+        // It is finished first, and told of what fails by its own descriptor.
+        if let Some(aside) = self.aside.take() {
+            self.note_aside(aside.end, &aside.wait());
+        }
         let next = Increment::new(Appended(file), 0, self.keep);
         self.former.push_back((self.next, std::mem::replace(&mut self.current, next)));
         self.stream.begin_anew();
@@ -201,7 +217,9 @@ impl Writer {
         }
         self.rests = append.rests_while_saving() && is_saving(server);
         self.obey(append.sync());
-        let done = self.write(must_sync);
+        let done = self.look_aside(must_sync).and_then(|()| self.write(server, must_sync));
+        let late = self.note_slow(server);
+        let done = done.map(|due| [due, late].into_iter().flatten().min());
         if !self.role.is(Standing::Alone) {
             return self.note_beside(server, done);
         }
@@ -228,8 +246,9 @@ impl Writer {
         let why = match done {
             Ok(due) if !self.current.is_doubtful() => {
                 self.failed = None;
-                if self.role.is(Standing::Both) && self.is_synced() {
-                    self.append.note_synced_elsewhere(self.next);
+                if self.role.is(Standing::Both) {
+                    let reached = self.reached();
+                    self.append.note_synced_elsewhere(reached);
                 }
                 return due;
             }
@@ -250,17 +269,22 @@ impl Writer {
     }
 
     /// Tells the workers how far the disk is.
-    fn tell_synced(&self, server: &Server) {
+    fn tell_synced(&mut self, server: &Server) {
         let append = &server.append;
-        if self.is_synced() && !append.is_doubtful() {
-            append.note_synced(self.next);
+        let reached = self.reached();
+        if !append.is_doubtful() && append.note_synced(reached) {
             append.waiting().for_each(|worker| server.mailboxes[worker].wake());
         }
     }
 
-    /// Whether the disk has all that was written, or the settings say that this is not waited for.
-    fn is_synced(&self) -> bool {
-        !self.current.is_unsynced() || self.rests && self.append.sync() == AppendSync::Always
+    /// The disk has all records below the first number, and below the second are those which the settings do
+    /// not have replies wait for.
+    fn reached(&mut self) -> (u64, u64) {
+        if !self.current.is_unsynced() {
+            self.synced_to = self.next;
+        }
+        let is_resting = self.rests && self.append.sync() == AppendSync::Always;
+        (self.synced_to, if is_resting { self.next } else { self.synced_to })
     }
 
     fn obey(&mut self, sync: AppendSync) {
@@ -272,7 +296,26 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, must_sync: bool) -> io::Result<Option<Duration>> {
+    /// Hears of the sync that another thread waits for, if it has ended, or is waited for here.
+    fn look_aside(&mut self, waits: bool) -> io::Result<()> {
+        let outcome = self.aside.as_ref().and_then(|aside| {
+            let outcome = if waits { Some(aside.wait()) } else { aside.outcome() };
+            Some((aside.end, outcome?))
+        });
+        let Some((end, outcome)) = outcome else { return Ok(()) };
+        self.aside = None;
+        self.note_aside(end, &outcome);
+        outcome
+    }
+
+    fn note_aside(&mut self, end: u64, outcome: &io::Result<()>) {
+        self.current.note_sync_ended(outcome.is_ok());
+        if outcome.is_ok() {
+            self.synced_to = self.synced_to.max(end);
+        }
+    }
+
+    fn write(&mut self, server: &Server, must_sync: bool) -> io::Result<Option<Duration>> {
         let append = &self.append;
         while let Some((end, file)) = self.former.front_mut() {
             // What a newer snapshot has need not be written.
@@ -292,14 +335,45 @@ impl Writer {
             _ if !self.current.is_unsynced() => Duration::MAX,
             _ if self.rests => SYNC_EVERY,
             AppendSync::Always => Duration::ZERO,
+            // After a failure nobody is told that all is well before the writer's own descriptor says so.
+            AppendSync::EverySecond if self.failed.is_some() => Duration::ZERO,
+            AppendSync::EverySecond if self.aside.is_some() => Duration::MAX,
             AppendSync::EverySecond => SYNC_EVERY.saturating_sub(age),
             AppendSync::No => Duration::MAX,
         };
         if due.is_zero() {
-            self.current.sync()?;
-            self.synced = Stopwatch::start();
+            self.sync(server, must_sync)?;
         }
         Ok((!due.is_zero() && due != Duration::MAX).then_some(due))
+    }
+
+    /// Has all that was written put on the disk, and waits for that unless the settings leave it time.
+    fn sync(&mut self, server: &Server, must_sync: bool) -> io::Result<()> {
+        let has_time = self.append.sync() == AppendSync::EverySecond && !must_sync && self.failed.is_none();
+        if has_time {
+            // Without a thread, or a second descriptor, it is waited for here.
+            self.aside = Aside::begin(self.current.medium(), self.next, &server.journal).ok();
+        }
+        match self.aside {
+            Some(_) if has_time => self.current.note_sync_begun(),
+            _ => self.current.sync()?,
+        }
+        self.synced = Stopwatch::start();
+        Ok(())
+    }
+
+    /// Has writes wait while another thread has waited for the disk for too long, and the settings want it to
+    /// be soon. Returns when to look again.
+    fn note_slow(&mut self, server: &Server) -> Option<Duration> {
+        let left = self.aside.as_ref().map(|aside| SYNC_EVERY.saturating_sub(aside.age()));
+        let is_hurried = self.append.sync() == AppendSync::EverySecond;
+        let is_slow = is_hurried && left.is_some_and(|left| left.is_zero());
+        if is_slow != self.is_slow && self.role.is(Standing::Alone) {
+            self.is_slow = is_slow;
+            server.append.delays.fetch_add(u64::from(is_slow), Relaxed);
+            server.journal.note_slow(is_slow);
+        }
+        left.filter(|left| !left.is_zero())
     }
 
     fn note_failure(&mut self, server: &Server, error: &io::Error) {
@@ -326,6 +400,14 @@ impl Writer {
             server.append.note_failure(None);
             server.log.warning("AOF write error looks solved. The server can write again.");
             server.persistence.refuse(UNWRITTEN, false);
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.upgrade().filter(|_| self.is_slow) {
+            server.journal.note_slow(false);
         }
     }
 }
