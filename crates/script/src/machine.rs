@@ -95,6 +95,11 @@ pub struct Machine {
     /// The memory from which on the interrupt collects everything: Lua's own collector begins only when the
     /// memory has doubled, which may be beyond the bound.
     collect_at: Rc<Cell<usize>>,
+    /// What was in use when all garbage had gone.
+    kept_bytes: Cell<usize>,
+    /// So many times everything is to be collected until what scripts have left has gone: what they leave
+    /// while a collection is under way may outlast that one.
+    due_cycles: Cell<u8>,
 }
 
 /// What `sandbox.lua` gives back.
@@ -127,6 +132,8 @@ impl Machine {
             runner: Runner::new(&lua, &parts.globals, &state.functions, &parts.handler)?,
             settings: Cell::new(settings),
             collect_at,
+            kept_bytes: Cell::new(0),
+            due_cycles: Cell::new(0),
             state,
             parts,
             lua,
@@ -164,10 +171,28 @@ impl Machine {
     /// rests until the memory has doubled; a step would have it begin anew at once.
     pub fn tidy(&self) {
         const MUCH_BYTES: usize = 8 << 20;
+        const LEFT_BYTES: usize = 1 << 20;
         self.state.functions.forget_dropped();
-        if self.used_bytes() > MUCH_BYTES {
-            // The collector runs no code of scripts: without `newproxy` they have no finalizers.
-            let _ = self.lua.gc_step();
+        let (used, kept) = (self.used_bytes(), self.kept_bytes.get());
+        if used > kept + kept / 2 + LEFT_BYTES {
+            self.due_cycles.set(2);
+        }
+        if used > MUCH_BYTES {
+            self.collect_some();
+        }
+    }
+
+    /// Whether scripts have left so much that it should not wait for the next of them.
+    pub fn has_garbage(&self) -> bool {
+        self.due_cycles.get() > 0
+    }
+
+    /// Goes on collecting for some ten microseconds.
+    pub fn collect_some(&self) {
+        // The collector runs no code of scripts: without `newproxy` they have no finalizers.
+        if self.lua.gc_step().unwrap_or(true) {
+            self.due_cycles.set(self.due_cycles.get().saturating_sub(1));
+            self.kept_bytes.set(self.used_bytes());
         }
     }
 

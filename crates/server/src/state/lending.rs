@@ -79,7 +79,13 @@ impl<T> Lending<T> {
 
     /// What a thread is to do next, waited for; None when it is to end.
     pub(crate) fn next(&self) -> Option<T> {
-        let mut queue = self.queue();
+        self.next_or(&mut || false)
+    }
+
+    /// The same. While nothing waits `spare` is called, which takes some microseconds, until it says that
+    /// there is nothing to do; and again after [`Lending::poke`].
+    pub(crate) fn next_or(&self, spare: &mut dyn FnMut() -> bool) -> Option<T> {
+        let (mut queue, mut has_spare) = (self.queue(), true);
         loop {
             if queue.is_over {
                 queue.threads -= 1;
@@ -91,10 +97,24 @@ impl<T> Lending<T> {
             {
                 return Some(lent);
             }
+            if std::mem::take(&mut has_spare) {
+                drop(queue);
+                has_spare = spare();
+                queue = self.queue();
+                if has_spare || !queue.waiting.is_empty() || queue.is_over {
+                    continue;
+                }
+            }
             queue.idle += 1;
             queue = self.is_changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
             queue.idle -= 1;
+            has_spare = true;
         }
+    }
+
+    /// There may be something to do for threads that have nothing else to do.
+    pub(crate) fn poke(&self) {
+        self.is_changed.notify_all();
     }
 
     /// Holds back whatever is lent from here on, or no longer.

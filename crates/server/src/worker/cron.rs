@@ -54,6 +54,8 @@ pub(super) struct Cron {
     journal_turn: Option<u64>,
     journal_ticks: u32,
     spare_processor: SpareProcessor,
+    /// Of scripts and libraries, at the last tick.
+    generations: (u64, u64),
 }
 
 impl Worker<'_> {
@@ -72,10 +74,9 @@ impl Worker<'_> {
     fn ticks(&self) -> bool {
         let is_timing = self.executor.config().timeout_s > 0 && !self.table.is_empty();
         let counters = self.executor.counters();
-        let kept = [&counters.batch_bytes, &counters.functions_bytes];
-        let has_room =
-            kept.iter().any(|bytes| bytes.load(Relaxed) > 0) || counters.spare_bytes.load(Relaxed) > 0;
-        self.index == 0 || is_timing || has_room || !self.cron.watched.is_empty()
+        let has_room = counters.batch_bytes.load(Relaxed) > 0 || counters.spare_bytes.load(Relaxed) > 0;
+        let has_more = has_room || self.executor.has_leftovers();
+        self.index == 0 || is_timing || has_more || !self.cron.watched.is_empty()
     }
 
     /// Does what is to be done ten times a second, if its time has come.
@@ -96,6 +97,7 @@ impl Worker<'_> {
             save_if_due(self.server, self.executor.config(), self.executor.now());
             append::rewrite_if_due(self.server, self.executor.config());
             self.look_at_journal();
+            self.look_at_scripts();
             self.server.moving.close_idle(self.server.clock.steady_up());
             self.executor.tend_uses();
             if self.executor.config().maxmemory_bytes > 0 {
@@ -120,10 +122,20 @@ impl Worker<'_> {
             }
         }
         self.give_room_back();
-        self.executor.forget_libraries();
+        self.executor.clear_leftovers();
         self.engine.free_spare();
         self.look_at_watched();
         self.close_idle(now, elapsed_ms);
+    }
+
+    /// When all scripts or libraries have gone, each thread ends its interpreters.
+    fn look_at_scripts(&mut self) {
+        let scripts = &self.server.scripts;
+        let generations = (scripts.cache.generation(), scripts.libraries.generation());
+        if std::mem::replace(&mut self.cron.generations, generations) != generations {
+            self.scripts.poke();
+            self.server.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        }
     }
 
     /// A disk that takes more than a second, where replies do not wait for it, has writers wait.

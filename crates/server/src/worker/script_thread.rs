@@ -53,9 +53,14 @@ impl ScriptThread {
         self.0.end();
     }
 
+    /// Scripts or libraries have gone: the thread looks after what they have left.
+    pub(super) fn poke(&self) {
+        self.0.poke();
+    }
+
     fn run(&self, server: &Server) {
         let mut executor = Executor::for_scripts(server);
-        while let Some(ScriptJob { mut lent, back }) = self.0.next() {
+        while let Some(ScriptJob { mut lent, back }) = self.0.next_or(&mut || executor.clear_leftovers()) {
             executor.set_now(server.clock.moment(executor.moment()));
             let start = executor.meter().read();
             let passed_by = lent.passed_by();

@@ -1,6 +1,6 @@
 //! Scripts that run for long, and scripts that a worker begins and takes back: what other clients see
 //! meanwhile, and that everything happens once.
-use crate::lent::figure;
+use crate::lent::{figure, wait_until};
 use server::Config;
 use std::io::Write;
 use std::net::TcpStream;
@@ -261,6 +261,30 @@ fn changes_happen_once(run: impl Fn(&mut RespClient, &[&str]) -> Value) {
 
 /// Also where a script is taken back, messages and events come once, and in the order in which it has caused
 /// them.
+#[test]
+fn what_scripts_leave_in_memory_goes_by_itself() {
+    let server = server(2);
+    let mut client = server.client().unwrap();
+    // Threads look ten times a second.
+    let used = |client: &mut RespClient| {
+        server.time.advance(Duration::from_millis(100));
+        figure(client, "used_memory_vm_eval").parse::<u64>().unwrap()
+    };
+    // One that runs on the thread of scripts, and what a worker keeps of those that it runs itself.
+    let long = "local t = {} for i = 1, 200000 do t[i] = string.rep('y', 100) .. i end return #t";
+    assert_eq!(text(&call(&mut client, &["EVAL", long, "0"])), "200000");
+    wait_until(&mut client, |client| used(client) < 4 << 20);
+    for n in 0..40 {
+        let script = format!("return #string.rep('{n}', 4000000)");
+        let len = 4_000_000 * n.to_string().len();
+        assert_eq!(text(&call(&mut client, &["EVAL", &script, "0"])), len.to_string());
+    }
+    wait_until(&mut client, |client| used(client) < 4 << 20);
+    assert!(used(&mut client) > 0, "the interpreters are there");
+    assert_eq!(say(&mut client, "SCRIPT FLUSH"), "OK");
+    wait_until(&mut client, |client| used(client) == 0);
+}
+
 #[test]
 fn what_a_script_publishes_comes_once_and_in_its_order_among_events() {
     let server = server(2);

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A sync of a file makes the changes safe that were there when it began, a sync of a folder those of its
-//! names. Of all others a failure of power leaves any part: the first of them, or some, in pieces of a sector;
-//! what is missing before something that is there reads as zeros. A sync that fails may have lost some of what
-//! it was to keep for good, whatever later ones say, as with Linux.
+//! names. Of all others a failure of power leaves any part: the first of them, or some, in pieces of a
+//! sector; what is missing before something that is there reads as zeros. A sync that fails may have lost
+//! some of what it was to keep for good, whatever later ones say, as with Linux.
 use base::random::Random;
 use server::{DiskAct, DiskWatch};
 use std::collections::BTreeMap;

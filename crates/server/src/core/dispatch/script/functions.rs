@@ -54,12 +54,8 @@ impl<'s> Executor<'s> {
             (done, interpreter)
         })?;
         // If all has gone that it holds it ends here, where nobody waits for it.
-        let interpreter = Some(interpreter).filter(|interpreter| !interpreter.is_stale(libraries));
-        if self.scripts == ScriptsRun::ForGood {
-            let bytes = interpreter.as_ref().map_or(0, |interpreter| interpreter.machine.used_bytes());
-            libraries.note_interpreter(bytes);
-        }
-        self.functions = interpreter;
+        self.functions = Some(interpreter).filter(|interpreter| !interpreter.is_stale(libraries));
+        self.note_functions();
         done
     }
 
@@ -85,8 +81,8 @@ impl<'s> Executor<'s> {
             is_worth_it.then(|| self.run_script(&call, session, reply))
         });
         interpreter.tidy(&server.scripts.libraries);
-        self.counters.functions_bytes.store(interpreter.machine.used_bytes() as u64, Relaxed);
         self.functions = Some(interpreter);
+        self.note_functions();
         done
     }
 
@@ -103,12 +99,15 @@ impl<'s> Executor<'s> {
         Some(Rc::clone(tries))
     }
 
-    /// Ends the interpreter of functions of a worker if all that it holds has gone.
-    pub(crate) fn forget_libraries(&mut self) {
-        let libraries = &self.server.scripts.libraries;
-        if self.functions.as_ref().is_some_and(|interpreter| interpreter.is_stale(libraries)) {
-            self.functions = None;
-            self.counters.functions_bytes.store(0, Relaxed);
+    /// Counts what the interpreter of functions takes.
+    pub(super) fn note_functions(&self) {
+        let bytes = self.functions.as_ref().map_or(0, |interpreter| interpreter.machine.used_bytes());
+        match self.scripts {
+            ScriptsRun::ForGood => self.server.scripts.libraries.note_interpreter(bytes),
+            ScriptsRun::InAttempts | ScriptsRun::Bounded => {
+                self.counters.functions_bytes.store(bytes as u64, Relaxed);
+            }
+            ScriptsRun::Replayed => {}
         }
     }
 

@@ -28,6 +28,7 @@ mod call;
 mod functions;
 mod host;
 pub(super) mod interpreter;
+mod leftovers;
 mod queue;
 
 use super::exec::Left;

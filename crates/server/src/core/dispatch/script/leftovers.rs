@@ -1,0 +1,60 @@
+//! What scripts have left in the interpreters of a thread: garbage, which Lua's own collector goes on with
+//! only while scripts run, and interpreters whose scripts or libraries have all gone. Whoever has time looks
+//! after it: the thread of scripts when nothing waits for it, a worker ten times a second.
+use super::super::Executor;
+use crate::state::clock::Stopwatch;
+use script::Machine;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// For so long at a time garbage is collected: a script, or a client, may come meanwhile.
+const BUDGET: Duration = Duration::from_micros(300);
+/// A step takes some ten microseconds.
+const STEPS_AT_ONCE: usize = 8;
+
+impl Executor<'_> {
+    /// Whether scripts have left something that should go, though none runs.
+    pub(crate) fn has_leftovers(&self) -> bool {
+        let scripts = &self.server.scripts;
+        self.interpreter.as_ref().is_some_and(|its| its.is_stale(&scripts.cache) || its.machine.has_garbage())
+            || self
+                .functions
+                .as_ref()
+                .is_some_and(|its| its.is_stale(&scripts.libraries) || its.machine.has_garbage())
+    }
+
+    /// Lets some of it go. Returns whether there is more.
+    pub(crate) fn clear_leftovers(&mut self) -> bool {
+        let scripts = &self.server.scripts;
+        if self.interpreter.as_ref().is_some_and(|interpreter| interpreter.is_stale(&scripts.cache)) {
+            self.interpreter = None;
+            self.counters.interpreter_bytes.store(0, Relaxed);
+        }
+        self.forget_libraries();
+        if let Some(interpreter) = self.interpreter.as_ref().filter(|its| its.machine.has_garbage()) {
+            collect_for_a_moment(&interpreter.machine);
+            self.counters.interpreter_bytes.store(interpreter.machine.used_bytes() as u64, Relaxed);
+        }
+        if let Some(interpreter) = self.functions.as_ref().filter(|its| its.machine.has_garbage()) {
+            collect_for_a_moment(&interpreter.machine);
+            self.note_functions();
+        }
+        self.has_leftovers()
+    }
+
+    /// Ends the interpreter of functions of this thread if all that it holds has gone.
+    fn forget_libraries(&mut self) {
+        let libraries = &self.server.scripts.libraries;
+        if self.functions.as_ref().is_some_and(|interpreter| interpreter.is_stale(libraries)) {
+            self.functions = None;
+            self.note_functions();
+        }
+    }
+}
+
+fn collect_for_a_moment(machine: &Machine) {
+    let began = Stopwatch::start();
+    while machine.has_garbage() && u128::from(began.elapsed_ns()) < BUDGET.as_nanos() {
+        (0..STEPS_AT_ONCE).for_each(|_| machine.collect_some());
+    }
+}
