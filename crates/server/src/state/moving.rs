@@ -12,17 +12,22 @@
 //!
 //! A request of very many keys runs *in parts* (`core/dispatch/parts.rs`), one of them at a time in the whole
 //! server, and begins while all gates are held: so nobody who runs meanwhile misses that its keys are its
-//! own.
+//! own. Requests that had to wait for it come in before the next one begins, for they are tried again only
+//! once in a millisecond: else clients that send one after the other would keep them out.
+use crate::state::clock::Stopwatch;
 use base::Millis;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A connection that nobody has used for so long is closed.
 const IDLE_MS: i64 = 10_000;
 /// So many are kept at most.
 const SOCKETS_MAX: usize = 64;
+/// After a request that has run in parts, for which others have waited, no other begins for so long.
+const CALM: Duration = Duration::from_millis(3);
 
 /// A request that runs in parts.
 pub(crate) trait InParts: Send + Sync {
@@ -60,6 +65,10 @@ pub(crate) struct Moving {
     /// Those that are held, and by how many commands.
     held: Mutex<BTreeMap<(u16, Vec<u8>), usize>>,
     in_parts: Mutex<Option<Arc<dyn InParts>>>,
+    /// Others have to wait for it.
+    is_waited_for: AtomicBool,
+    /// Since the last one has ended for which others had to wait.
+    calm: Mutex<Option<Stopwatch>>,
     /// After so many more parts it is held back (tests); 0 for never, else one more.
     parts_to_hold: AtomicUsize,
     sockets: Mutex<Vec<Socket>>,
@@ -148,7 +157,25 @@ impl Moving {
     pub(crate) fn end_parts(&self) {
         if lock(&self.in_parts).take().is_some() {
             self.count.fetch_sub(1, Relaxed);
+            if self.is_waited_for.swap(false, Relaxed) {
+                *lock(&self.calm) = Some(Stopwatch::start());
+            }
         }
+    }
+
+    /// A request has to wait for it.
+    pub(crate) fn note_waited_for(&self) {
+        if self.in_parts().is_some() {
+            self.is_waited_for.store(true, Relaxed);
+        }
+    }
+
+    /// Whether another may begin to run in parts: there is none, and those who have waited for the last one
+    /// had time to come in.
+    pub(crate) fn may_begin_parts(&self) -> bool {
+        let mut calm = lock(&self.calm);
+        calm.take_if(|since| u128::from(since.elapsed_ns()) >= CALM.as_nanos());
+        calm.is_none() && self.in_parts().is_none()
     }
 
     /// Whether the request that runs in parts may run one more now.
@@ -216,4 +243,43 @@ impl Moving {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl InParts for Nothing {
+        fn names(&self, _: Option<u16>, _: &[u8]) -> bool {
+            false
+        }
+
+        fn writes(&self) -> bool {
+            true
+        }
+
+        fn finish(&self) {}
+    }
+
+    #[test]
+    fn those_who_have_waited_come_in_before_the_next_begins() {
+        let moving = Moving::default();
+        for waits in [false, true] {
+            assert!(moving.may_begin_parts() && moving.begin_parts(0, Arc::new(Nothing)));
+            assert!(!moving.may_begin_parts());
+            if waits {
+                moving.note_waited_for();
+            }
+            moving.end_parts();
+            assert_eq!(lock(&moving.calm).is_some(), waits);
+        }
+        // Nobody asks for anything now, so this is a matter of milliseconds.
+        moving.note_waited_for();
+        while !moving.may_begin_parts() {
+            std::thread::yield_now();
+        }
+        assert!(lock(&moving.calm).is_none());
+    }
 }

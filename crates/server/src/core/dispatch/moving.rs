@@ -37,6 +37,19 @@ impl<'s> Executor<'s> {
         &mut self,
         session: &Session,
         row: &Row,
+        request: (&Request<'s, '_>, bool),
+    ) -> bool {
+        let waits = self.has_to_wait(session, row, request);
+        if waits {
+            self.server.moving.note_waited_for();
+        }
+        waits
+    }
+
+    fn has_to_wait(
+        &mut self,
+        session: &Session,
+        row: &Row,
         (request, is_exec): (&Request<'s, '_>, bool),
     ) -> bool {
         let is_wide = !is_exec && request.args.len() >= WIDE_WORDS;

@@ -10,9 +10,10 @@
 //!
 //! Nobody sees that it is half done. As long as it runs its keys are its own: requests that name one of them
 //! are tried again until it has ended (`moving`), but that keys which are only read may be read. So are those
-//! that look at keys which they do not name: SCAN, DBSIZE, scripts. Whoever takes all gates runs what is left
-//! of it first (`Server::enter_alone`), so KEYS, a snapshot, a pause or EXEC finds all of it done, or nothing
-//! begun. It begins while all gates are held, hence no batch is under way that would not look.
+//! that look at keys which they do not name: SCAN, DBSIZE, scripts. They come in before the next one begins.
+//! Whoever takes all gates runs what is left of it first (`Server::enter_alone`), so KEYS, a snapshot, a pause
+//! or EXEC finds all of it done, or nothing begun. It begins while all gates are held, hence no batch is under
+//! way that would not look.
 //!
 //! Its place among all others is anywhere between its beginning and its end, since no other request has to do
 //! with its keys in between. In the journal it is one record: of one that writes whatever is there, at its
@@ -118,8 +119,7 @@ impl<'s> Executor<'s> {
 
     /// It begins if nothing is to be waited for.
     fn begin_parts(&mut self, lent: &mut Lent, parted: &Arc<Parted>) -> Committed {
-        let is_free = |this: &Self| this.server.moving.in_parts().is_none();
-        if !is_free(self) || parted.writes && !self.may_commit() || self.is_shut_out {
+        if !self.server.moving.may_begin_parts() || parted.writes && !self.may_commit() || self.is_shut_out {
             return Committed::Later;
         }
         let begun = self.alone(|this| {
