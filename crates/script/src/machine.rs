@@ -171,7 +171,7 @@ impl Machine {
     /// rests until the memory has doubled; a step would have it begin anew at once.
     pub fn tidy(&self) {
         const MUCH_BYTES: usize = 8 << 20;
-        const LEFT_BYTES: usize = 1 << 20;
+        const LEFT_BYTES: usize = 512 << 10;
         self.state.functions.forget_dropped();
         let (used, kept) = (self.used_bytes(), self.kept_bytes.get());
         if used > kept + kept / 2 + LEFT_BYTES {

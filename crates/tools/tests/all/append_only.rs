@@ -350,3 +350,32 @@ fn a_script_of_a_file_that_does_not_end_keeps_neither_clients_nor_signals_waitin
     home.end();
     assert_eq!(std::fs::read(home.path.join("appendonlydir/appendonly.aof")).unwrap(), file);
 }
+
+/// Nothing is evicted between two requests of a transaction: the removal would stand in the file before what
+/// the transaction has written, and what was evicted would be there again.
+#[test]
+fn what_is_evicted_after_a_transaction_with_a_script_does_not_come_back() {
+    const KEYS: usize = 3000;
+    let mut options = vec!["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    options.extend(["--maxmemory-policy", "allkeys-random", "--worker-threads", "2", "--maxmemory", "6mb"]);
+    let mut home = Home::new("evicted-in-exec");
+    home.start(&options);
+    let mut set = vec!["MSET".to_owned()];
+    (0..KEYS).for_each(|n| set.extend([format!("key{n}"), "v".repeat(n % 90)]));
+    let set = String::from_utf8(request(&set)).unwrap();
+    let script = String::from_utf8(request(&["EVAL", "return redis.call('incr', 'count')", "0"])).unwrap();
+    for round in 0..6 {
+        // So few bytes of a request bring a megabyte.
+        let grow = format!("SETRANGE big{round} 1000000 x");
+        let told = home.told(&format!("MULTI\r\n{set}{grow}\r\n{script}EXEC"));
+        assert!(told.contains("*3\r\n+OK\r\n:1000001\r\n:"), "{told}");
+    }
+    home.told("CONFIG SET maxmemory 0");
+    assert!(!home.told("INFO stats").contains("evicted_keys:0\r\n"));
+    let digest = home.told("DEBUG DIGEST");
+    home.signal("-KILL");
+    home.end();
+    options.truncate(options.len() - 2);
+    home.start(&options);
+    assert_eq!(home.told("DEBUG DIGEST"), digest);
+}

@@ -350,11 +350,16 @@ impl<'s> Executor<'s> {
         })
     }
 
-    /// Whether there is no memory, though what can be evicted was.
+    /// Whether there is no memory, though what can be evicted was. In a transaction nothing is: the record of
+    /// what goes would stand before that of the transaction, which may have made it.
     fn is_full_for_scripts(&mut self) -> bool {
-        self.scripts != ScriptsRun::Replayed
-            && self.memory_limit.is_set()
-            && self.room_for_bytes(0, None) == Room::None
+        if self.scripts == ScriptsRun::Replayed || !self.memory_limit.is_set() {
+            return false;
+        }
+        match self.recorder.is_open() {
+            true => self.memory_limit.refuses(0),
+            false => self.room_for_bytes(0, None) == Room::None,
+        }
     }
 
     /// Why a script may not write, because of the disk.
