@@ -8,7 +8,9 @@
 //! A command that writes and runs elsewhere *holds* its keys: requests that may change one of them wait, so
 //! that it does not have to begin anew; those that read go on. They are held by and by: a worker may miss it
 //! for the rest of its batch, and what it changes is seen when the command has run
-//! (`core/dispatch/writing.rs`).
+//! (`core/dispatch/writing.rs`). Requests that are tried again once in a millisecond would never come in where
+//! several clients send such commands one after the other. So a key that a short request has waited for is not
+//! held again for some milliseconds.
 //!
 //! A request of very many keys runs *in parts* (`core/dispatch/parts.rs`), one of them at a time in the whole
 //! server, and begins while all gates are held: so nobody who runs meanwhile misses that its keys are its
@@ -26,7 +28,8 @@ use std::time::Duration;
 const IDLE_MS: i64 = 10_000;
 /// So many are kept at most.
 const SOCKETS_MAX: usize = 64;
-/// After a request that has run in parts, for which others have waited, no other begins for so long.
+/// After a request that has run in parts, for which others have waited, no other begins for so long. The same
+/// for a key that was held.
 const CALM: Duration = Duration::from_millis(3);
 
 /// A request that runs in parts.
@@ -45,6 +48,8 @@ pub(crate) struct Asks {
     pub(crate) db: u16,
     /// It may change them.
     pub(crate) changes: bool,
+    /// It may take long, and hold them then.
+    pub(crate) may_hold: bool,
     /// It names another database besides.
     pub(crate) goes_further: bool,
 }
@@ -52,18 +57,29 @@ pub(crate) struct Asks {
 impl Asks {
     /// One that only reads keys of this database.
     pub(crate) fn to_read(db: u16) -> Asks {
-        Asks { db, changes: false, goes_further: false }
+        Asks { db, changes: false, may_hold: false, goes_further: false }
     }
+}
+
+/// A key of a database.
+type Place = (u16, Vec<u8>);
+
+/// Keys that commands elsewhere hold.
+#[derive(Default)]
+struct HeldKeys {
+    /// Each with how many commands hold it, and whether a request that does not take long waits for it.
+    keys: BTreeMap<Place, (usize, bool)>,
+    /// Those which such requests have waited for, since nobody holds them any more: nobody may for a while.
+    calm: Vec<(Stopwatch, Place)>,
 }
 
 /// See the file's opener.
 #[derive(Default)]
 pub(crate) struct Moving {
-    /// How many keys there are, of both kinds.
+    /// How many keys there are, of all kinds.
     count: AtomicUsize,
-    keys: Mutex<BTreeSet<(u16, Vec<u8>)>>,
-    /// Those that are held, and by how many commands.
-    held: Mutex<BTreeMap<(u16, Vec<u8>), usize>>,
+    keys: Mutex<BTreeSet<Place>>,
+    held: Mutex<HeldKeys>,
     in_parts: Mutex<Option<Arc<dyn InParts>>>,
     /// Others have to wait for it.
     is_waited_for: AtomicBool,
@@ -120,7 +136,7 @@ impl Moving {
     pub(crate) fn hold(&self, db: u16, names: &[Vec<u8>]) {
         let mut held = lock(&self.held);
         for name in names {
-            *held.entry((db, name.clone())).or_default() += 1;
+            held.keys.entry((db, name.clone())).or_default().0 += 1;
         }
         self.count.fetch_add(names.len(), Relaxed);
     }
@@ -130,13 +146,25 @@ impl Moving {
         let mut held = lock(&self.held);
         for name in names {
             let key = (db, name.clone());
-            let holders = held.get_mut(&key).expect("it is held");
+            let (holders, is_waited_for) = held.keys.get_mut(&key).expect("it is held");
             *holders -= 1;
             if *holders == 0 {
-                held.remove(&key);
+                let is_waited_for = *is_waited_for;
+                held.keys.remove(&key);
+                if is_waited_for {
+                    held.calm.push((Stopwatch::start(), key));
+                    self.count.fetch_add(1, Relaxed);
+                }
             }
         }
         self.count.fetch_sub(names.len(), Relaxed);
+    }
+
+    /// Forgets keys that were not held for long enough.
+    fn end_calm(&self, held: &mut HeldKeys) {
+        let before = held.calm.len();
+        held.calm.retain(|(since, _)| u128::from(since.elapsed_ns()) < CALM.as_nanos());
+        self.count.fetch_sub(before - held.calm.len(), Relaxed);
     }
 
     /// A request begins to run in parts; false where it has to wait, for another one or because one of its
@@ -144,7 +172,7 @@ impl Moving {
     pub(crate) fn begin_parts(&self, db: u16, request: Arc<dyn InParts>) -> bool {
         let (keys, held) = (lock(&self.keys), lock(&self.held));
         let mut current = lock(&self.in_parts);
-        let mut others = keys.iter().chain(held.keys());
+        let mut others = keys.iter().chain(held.keys.keys());
         if current.is_some() || others.any(|(other, name)| *other == db && request.names(Some(db), name)) {
             return false;
         }
@@ -202,16 +230,25 @@ impl Moving {
     /// may change it, held.
     pub(crate) fn has_any<'k>(&self, asks: Asks, mut names: impl Iterator<Item = &'k [u8]>) -> bool {
         let in_parts = self.in_parts().filter(|request| asks.changes || request.writes());
-        let (keys, held) = (lock(&self.keys), lock(&self.held));
-        if in_parts.is_none() && keys.is_empty() && (!asks.changes || held.is_empty()) {
+        let (keys, mut held) = (lock(&self.keys), lock(&self.held));
+        self.end_calm(&mut held);
+        let HeldKeys { keys: held, calm } = &mut *held;
+        if in_parts.is_none() && keys.is_empty() && (!asks.changes || held.is_empty() && calm.is_empty()) {
             return false;
         }
+        let mut is_held = |key: &Place| match held.get_mut(key) {
+            Some((_, is_waited_for)) => {
+                *is_waited_for |= !asks.may_hold;
+                true
+            }
+            None => asks.may_hold && calm.iter().any(|(_, calm)| calm == key),
+        };
         let db = (!asks.goes_further).then_some(asks.db);
         names.any(|name| {
             let key = (asks.db, name.to_vec());
             in_parts.as_ref().is_some_and(|request| request.names(db, name))
                 || keys.contains(&key)
-                || asks.changes && held.contains_key(&key)
+                || asks.changes && is_held(&key)
         })
     }
 
@@ -261,6 +298,26 @@ mod tests {
         }
 
         fn finish(&self) {}
+    }
+
+    #[test]
+    fn a_key_that_a_short_request_has_waited_for_is_not_held_again_at_once() {
+        let (moving, names) = (Moving::default(), [b"key".to_vec(), b"other".to_vec()]);
+        let long = Asks { changes: true, may_hold: true, ..Asks::to_read(0) };
+        let short = Asks { may_hold: false, ..long };
+        let asks = |asks, name: &'static [u8]| moving.has_any(asks, std::iter::once(name));
+        moving.hold(0, &names);
+        assert!(asks(short, b"key") && asks(long, b"key") && asks(long, b"other"));
+        assert!(!asks(Asks::to_read(0), b"key"));
+        moving.let_go(0, &names);
+        let calm = |moving: &Moving| lock(&moving.held).calm.len();
+        assert_eq!(calm(&moving), 1, "long ones have waited for the other");
+        assert!(!asks(short, b"key") && !asks(long, b"other"));
+        // Nobody waits for it now, so this is a matter of milliseconds.
+        while asks(long, b"key") {
+            std::thread::yield_now();
+        }
+        assert!(calm(&moving) == 0 && !moving.is_any());
     }
 
     #[test]

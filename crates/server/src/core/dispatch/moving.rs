@@ -1,7 +1,7 @@
 //! Requests that name a key which is on its way to another server (MIGRATE), or may change one that a command
 //! elsewhere holds, or a key of a request that runs in parts: they are tried again until it is there, or is
 //! not, and until that command has ended.
-use super::elsewhere::{WIDE_WORDS, Wide};
+use super::elsewhere::{WIDE_WORDS, Wide, long_of};
 use super::{Executor, Request};
 use crate::core::call::{Apart, MayWait};
 use crate::core::lent::{Errand, OwnThread, Task, Turn, Work};
@@ -78,7 +78,8 @@ impl<'s> Executor<'s> {
         let names = self.positions.iter().map(|position| args.at(*position as usize));
         let has = |flag| row.flags.has(flag);
         let changes = has(Flags::WRITE) || has(Flags::MAY_REPLICATE) || has(Flags::RUNS_SCRIPT);
-        let asks = Asks { db, changes, goes_further: has(Flags::OTHER_DATABASES) };
+        let may_hold = changes && long_of(row, args).is_some();
+        let asks = Asks { db, changes, may_hold, goes_further: has(Flags::OTHER_DATABASES) };
         self.server.moving.has_any(asks, names)
     }
 }
