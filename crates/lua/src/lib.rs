@@ -33,4 +33,4 @@ pub use look::{Name, Pairs, Seen, Spot, Stack};
 pub use run::{Ended, Runner, Start, Strings, Tables};
 pub use unpack::{Form, NULL, unpacker};
 pub use upvalues::{set_upvalues, upvalues};
-pub use writer::{Buffer, Written, maker, writer};
+pub use writer::{Buffer, Written, let_go, maker, writer};

@@ -77,13 +77,13 @@ where
                     true => push_value(state, &*bytes),
                     false => push_bytes(state, &*bytes),
                 }
-                let_go(&*bound);
+                let_go(&(*bound).out);
                 1
             }
             Written::Error => {
                 ffi::luaL_where(state, 1);
                 push_bytes(state, &*bytes);
-                let_go(&*bound);
+                let_go(&(*bound).out);
                 ffi::lua_concat(state, 2);
                 ffi::lua_error(state)
             }
@@ -93,7 +93,7 @@ where
                 0
             }
             Written::Stopped => {
-                let_go(&*bound);
+                let_go(&(*bound).out);
                 ffi::luaL_error(state, c"the script was stopped".as_ptr())
             }
         }
@@ -117,9 +117,10 @@ where
     (written, &raw const **out)
 }
 
-/// Gives back the room of a buffer that has become large.
-fn let_go<F>(bound: &Bound<F>) {
-    if let Ok(mut out) = bound.out.try_borrow_mut()
+/// Gives back the room of a buffer that has become large. Whoever runs scripts does so between two of them:
+/// where there is no memory for what is made of the bytes, the error jumps over whoever would do it here.
+pub fn let_go(out: &Buffer) {
+    if let Ok(mut out) = out.try_borrow_mut()
         && out.capacity() > KEPT_BYTES_MAX
     {
         *out = Vec::new();

@@ -173,6 +173,7 @@ impl Machine {
         const MUCH_BYTES: usize = 8 << 20;
         const LEFT_BYTES: usize = 512 << 10;
         self.state.functions.forget_dropped();
+        lua::let_go(&self.state.buffer);
         let (used, kept) = (self.used_bytes(), self.kept_bytes.get());
         if used > kept + kept / 2 + LEFT_BYTES {
             self.due_cycles.set(2);
@@ -185,6 +186,12 @@ impl Machine {
     /// Whether scripts have left so much that it should not wait for the next of them.
     pub fn has_garbage(&self) -> bool {
         self.due_cycles.get() > 0
+    }
+
+    /// Whether scripts have left so much that the next might find no memory.
+    pub fn is_nearly_full(&self) -> bool {
+        let bytes_max = self.settings.get().bytes_max;
+        bytes_max > 0 && self.used_bytes() > bytes_max / 2
     }
 
     /// Goes on collecting for some ten microseconds.
@@ -200,6 +207,8 @@ impl Machine {
     pub fn collect_all(&self) {
         self.state.functions.forget_dropped();
         let _ = self.lua.gc_collect();
+        self.due_cycles.set(0);
+        self.kept_bytes.set(self.used_bytes());
     }
 
     /// Compiles a script. `Err` is the error's text, code included.
@@ -368,9 +377,12 @@ impl Machine {
         }
     }
 
-    /// The bound on memory for what begins now.
+    /// The bound on memory for what begins now. What scripts before it have left is not to take its memory.
     fn bound(&self) -> usize {
         let bytes_max = self.settings.get().bytes_max;
+        if self.is_nearly_full() && self.has_garbage() {
+            self.collect_all();
+        }
         self.collect_at.set(if bytes_max == 0 { usize::MAX } else { bytes_max / 2 });
         bytes_max
     }

@@ -57,7 +57,7 @@ fn answers(body: &str, expected: &str) {
 /// Whether an interpreter answers the next script.
 #[track_caller]
 fn is_well(machine: &Machine) {
-    machine.collect_all();
+    machine.tidy();
     let body = b"local t = {} for i = 1, 100 do t[i] = tostring(i) end return #table.concat(t)";
     let (_, reply) = run_in(machine, body, Protocol::Resp2, &mut Toy::default());
     assert_eq!(reply, b":192\r\n");

@@ -71,6 +71,10 @@ impl ScriptThread {
             lent.done = done;
             lent.ticks = executor.meter().read().since(start);
             back.give(server, lent);
+            // Here, where nobody waits at a gate for it.
+            while executor.has_too_much_left() {
+                executor.clear_leftovers();
+            }
         }
     }
 }

@@ -23,6 +23,13 @@ impl Executor<'_> {
                 .is_some_and(|its| its.is_stale(&scripts.libraries) || its.machine.has_garbage())
     }
 
+    /// Whether it has to go before another script runs.
+    pub(crate) fn has_too_much_left(&self) -> bool {
+        let has = |machine: &Machine| machine.has_garbage() && machine.is_nearly_full();
+        self.interpreter.as_ref().is_some_and(|its| has(&its.machine))
+            || self.functions.as_ref().is_some_and(|its| has(&its.machine))
+    }
+
     /// Lets some of it go. Returns whether there is more.
     pub(crate) fn clear_leftovers(&mut self) -> bool {
         let scripts = &self.server.scripts;
