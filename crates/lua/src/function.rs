@@ -29,10 +29,26 @@ pub struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     /// # Safety
     /// The function that `state` runs does not change its stack during `'a`.
-    unsafe fn new(state: *mut lua_State) -> Arguments<'a> {
+    pub(crate) unsafe fn new(state: *mut lua_State) -> Arguments<'a> {
         // SAFETY: `state` runs a function; this reads and raises nothing.
         let count = unsafe { ffi::lua_gettop(state) };
         Arguments { state, next: 1, count, call: PhantomData }
+    }
+}
+
+impl<'a> Arguments<'a> {
+    /// The argument at `index`, counted from 0.
+    pub fn get(&self, index: usize) -> Option<Argument<'a>> {
+        let index = c_int::try_from(index).ok()?.checked_add(1)?;
+        // SAFETY: the index is one of an argument, which stays where it is during 'a (`new`).
+        (index <= self.count).then(|| unsafe { argument(self.state, index) })
+    }
+
+    /// Whether the next argument is there, and neither nil nor false.
+    pub fn next_is_true(&mut self) -> bool {
+        self.next += 1;
+        // SAFETY: reading raises nothing; no argument at an index is none that is true.
+        self.next <= self.count + 1 && unsafe { ffi::lua_toboolean(self.state, self.next - 1) != 0 }
     }
 }
 
@@ -118,6 +134,26 @@ pub(crate) fn closure<F: 'static>(lua: &Lua, body: F, call: ffi::lua_CFunction) 
             ffi::lua_pushlightuserdata(state, address.cast_mut().cast());
             ffi::lua_insert(state, 1);
             ffi::lua_pushcclosure(state, call, 2);
+        })
+    }
+}
+
+/// The same, for a function that calls another, which is its third upvalue.
+pub(crate) fn closure_over<F: 'static>(
+    lua: &Lua,
+    body: F,
+    other: &Function,
+    call: ffi::lua_CFunction,
+) -> Result<Function> {
+    let body = Box::new(body);
+    let address: *const F = &raw const *body;
+    let owner = lua.create_any_userdata(body)?;
+    // SAFETY: as for `closure`.
+    unsafe {
+        lua.exec_raw((owner, other), |state| {
+            ffi::lua_pushlightuserdata(state, address.cast_mut().cast());
+            ffi::lua_insert(state, 1);
+            ffi::lua_pushcclosure(state, call, 3);
         })
     }
 }

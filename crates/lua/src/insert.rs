@@ -45,8 +45,8 @@ unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
             ffi::lua_call(state, 3, 0);
             return 0;
         }
-        // As C's casts make it an `int`.
-        let place = i64::from(place as i64 as c_int);
+        // As C's casts make it an `int`: what does not fit into 64 bits has none of the lowest.
+        let place = if place.is_finite() { i64::from(place as i64 as c_int) } else { 0 };
         for index in (place + 1..=end).rev() {
             ffi::lua_rawgeti(state, 1, index - 1);
             ffi::lua_rawseti(state, 1, index);

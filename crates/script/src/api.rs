@@ -7,7 +7,7 @@ use crate::functions;
 use crate::host::{self, AclCheck, LogLevel};
 use crate::raised::{Raised, error_table};
 use crate::state::State;
-use lua::{Argument, Outcome};
+use lua::{Answer, Argument, Findings, Found, Outcome};
 use mlua::{Lua, LuaString, Result, Table, Value, Variadic};
 use resp::{Protocol, Reply};
 use sha1::{Digest, Sha1};
@@ -186,28 +186,40 @@ fn log(lua: &Lua, values: Variadic<Value>) -> Result<()> {
 }
 
 fn install_replies(lua: &Lua, redis: &Table) -> Result<()> {
-    let error_reply = |lua: &Lua, values: Variadic<Value>| match values.as_slice() {
-        [Value::String(text)] => error_table(lua, &with_code(&text.as_bytes()), false),
-        _ => error_table(lua, error::REPLY_ARGUMENTS.as_bytes(), false),
+    let refused = |lua: &Lua, _: Variadic<Value>| error_table(lua, error::REPLY_ARGUMENTS.as_bytes(), false);
+    let refused = lua.create_function(refused)?;
+    let error_reply = |arguments: lua::Arguments<'_>, findings: &mut Findings| {
+        let Some(text) = only_text(&arguments) else { return Answer::Unclear };
+        put_with_code(text, &mut findings.text);
+        findings.values.push(Found::Table(c"err", None));
+        Answer::Given
     };
-    redis.raw_set("error_reply", lua.create_function(error_reply)?)?;
-    let status_reply = |lua: &Lua, values: Variadic<Value>| match values.as_slice() {
-        [Value::String(text)] => {
-            let table = lua.create_table()?;
-            table.raw_set("ok", text)?;
-            Ok(Value::Table(table))
-        }
-        _ => error_table(lua, error::REPLY_ARGUMENTS.as_bytes(), false),
+    redis.raw_set("error_reply", lua::quick(lua, &refused, error_reply)?)?;
+    let status_reply = |arguments: lua::Arguments<'_>, findings: &mut Findings| {
+        let Some(text) = only_text(&arguments) else { return Answer::Unclear };
+        findings.values.push(Found::Table(c"ok", Some((1, 0..text.len()))));
+        Answer::Given
     };
-    redis.raw_set("status_reply", lua.create_function(status_reply)?)
+    redis.raw_set("status_reply", lua::quick(lua, &refused, status_reply)?)
+}
+
+/// The argument, where it is one and a string.
+fn only_text<'a>(arguments: &lua::Arguments<'a>) -> Option<&'a [u8]> {
+    match (arguments.get(0), arguments.get(1)) {
+        (Some(Argument::Bytes(text)), None) => Some(text),
+        _ => None,
+    }
 }
 
 /// The text of an error with its code: one word before a space, with or without a dash in front. A text
 /// without a space gets "ERR".
-fn with_code(text: &[u8]) -> Vec<u8> {
+fn put_with_code(text: &[u8], out: &mut Vec<u8>) {
     let text = text.strip_prefix(b"-").unwrap_or(text);
     let text = text.strip_suffix(b"\r\n").unwrap_or(text);
-    if text.contains(&b' ') { text.to_vec() } else { error::coded(text) }
+    match text.contains(&b' ') {
+        true => out.extend_from_slice(text),
+        false => out.extend(error::coded(text)),
+    }
 }
 
 fn install_settings(lua: &Lua, state: &Rc<State>, redis: &Table) -> Result<()> {

@@ -144,7 +144,17 @@ impl Machine {
                 return Ok(false);
             }
             // One of C has none.
-            if dump.is_empty() || !seen.insert(function.to_pointer()) {
+            if !seen.insert(function.to_pointer()) {
+                continue;
+            }
+            if dump.is_empty() {
+                // Of Rust, or of C. One that was made by another, such as an iterator, holds where it is.
+                let holds = |value: &Value| {
+                    !matches!(value, Value::Function(_) | Value::UserData(_) | Value::LightUserData(_))
+                };
+                if lua::upvalues(&self.lua, &function)?.iter().any(holds) {
+                    return Ok(false);
+                }
                 continue;
             }
             if chunk::may_keep_state(&dump) {

@@ -281,11 +281,18 @@ end
 -- What calls a script's function stands here, so that its errors pass as they are and it may be interrupted;
 -- matching and building are Rust's.
 local function gsub(...)
-  local result, subject, pattern, count_max, is_anchored = rust.gsub(...)
-  if result then
-    return result, subject
+  local subject, pattern, replace, count_max = ...
+  local kind, is_anchored = type(replace), false
+  local is_plain = type(subject) == 'string' and type(pattern) == 'string' and count_max == nil
+  if is_plain and (kind == 'function' or kind == 'table') then
+    count_max, is_anchored = len_(subject) + 1, sub_(pattern, 1, 1) == '^'
+  else
+    local result
+    result, subject, pattern, count_max, is_anchored = rust.gsub(...)
+    if result then
+      return result, subject
+    end
   end
-  local replace = select(3, ...)
   local pieces, count, copied, from, last = {}, 0, 1, 1, len_(subject) + 1
 
   local function put(first, final, ...)
@@ -293,7 +300,7 @@ local function gsub(...)
       return false
     end
     local value
-    if type(replace) == 'table' then
+    if kind == 'table' then
       value = replace[(...)]
     else
       value = replace(...)
@@ -321,24 +328,10 @@ local function gsub(...)
   return concat_(pieces), count
 end
 
-local function gmatch(...)
-  local subject, pattern = rust.two_strings(...)
-  local from = 0
-
-  local function keep(next_from, ...)
-    from = next_from
-    return ...
-  end
-
-  return function()
-    return keep(rust.gmatch_next(subject, pattern, from))
-  end
-end
-
 -- The environment --------------------------------------------------------------------------------------------
 
 string.find, string.match, string.gmatch, string.gsub, string.rep =
-  rust.find, rust.match, gmatch, gsub, rust.rep
+  rust.find, rust.match, rust.gmatch, rust.quickly_gsub(gsub), rust.rep
 string.gfind = string.gmatch
 table.insert, table.sort, table.foreach = insert, sort, foreach
 math.random, math.randomseed = rust.random, rust.randomseed

@@ -21,7 +21,7 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> 
         |lua: &Lua, text: mlua::LuaString| -> Result<()> { Err(Raised::text_at(lua, 2, text.as_bytes())) };
     rust.raw_set("fail", lua.create_function(fail)?)?;
     let fail_behind =
-        |lua: &Lua, text: mlua::LuaString| -> Result<()> { Err(Raised::text_at(lua, 3, text.as_bytes())) };
+        |lua: &Lua, text: mlua::LuaString| -> Result<()> { Err(Raised::text_at(lua, 4, text.as_bytes())) };
     rust.raw_set("fail_behind", lua.create_function(fail_behind)?)?;
     let shared = Rc::clone(state);
     rust.raw_set("caught", lua.create_function(move |lua, error| opened(lua, &shared, error))?)?;
@@ -197,7 +197,7 @@ fn install_collector(lua: &Lua, rust: &Table) -> Result<()> {
             b"setstepmul" => Value::Integer(settings[1].replace(value)),
             _ => {
                 let option = String::from_utf8_lossy(&option);
-                return Err(given.bad(0, &format!("invalid option '{option}'")));
+                return Err(given.bad(0, format!("invalid option '{option}'")));
             }
         })
     };

@@ -1,39 +1,125 @@
 //! `string.find`, `match`, `gmatch`, `gsub` and `rep`, over the matcher of `pattern.rs`. What calls a
 //! script's function, the loops of `gmatch` and `gsub`, is in `sandbox.lua`; here is one step of each.
 //!
+//! Each is there twice: as a quick function (`lua::quick`), which answers where strings and numbers are given
+//! as they are meant, and behind it as one that takes all else and raises the errors.
+//!
 //! In Lua 5.1 a pattern ends at its first NUL.
 use super::given::Given;
 use super::pattern::{Capture, Fault, Matcher, is_plain};
 use crate::raised::Raised;
 use crate::state::State;
-use mlua::{Lua, MultiValue, Result, Table, Value, Variadic};
+use lua::{Answer, Argument, Arguments, Findings, Found};
+use mlua::{Function, Lua, MultiValue, Result, Table, Value, Variadic};
 use std::rc::Rc;
 
+/// What a search has come to.
+type Searched<T> = std::result::Result<T, Fault>;
+
+/// What all searches are given.
+#[derive(Clone, Copy)]
+struct Question<'a> {
+    subject: &'a [u8],
+    pattern: &'a [u8],
+    /// From where on, as scripts count: from 1, or from the end where it is negative.
+    start: i64,
+    is_plain: bool,
+}
+
+/// A search. It leaves what it has found; its numbers are places.
+type Body = fn(&State, &Question<'_>, &mut Vec<Found>) -> Searched<()>;
+
+/// Numbers that are as they are meant, whatever they are taken for.
+const PLACE_MAX: f64 = (1_u64 << 31) as f64;
+
 pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> {
-    type Body = fn(&Given<'_>, &State) -> Result<MultiValue>;
-    let direct: [(&str, Body); 3] = [("find", find), ("match", match_), ("rep", rep)];
-    for (name, body) in direct {
+    // How many functions stand between the slower one and the script, its quick one among them.
+    let searches: [(&str, Body, usize); 4] =
+        [("find", find, 1), ("match", match_, 1), ("gsub_next", gsub_next, 3), ("gmatch", gmatch, 1)];
+    for (name, body, level) in searches {
         let shared = Rc::clone(state);
-        let function = move |lua: &Lua, values: Variadic<Value>| body(&Given::new(lua, &values), &shared);
-        rust.raw_set(name, lua.create_function(function)?)?;
+        let slow = move |lua: &Lua, values: Variadic<Value>| {
+            slow_search(&Given::behind(lua, &values, level), &shared, body)
+        };
+        let (slow, shared) = (lua.create_function(slow)?, Rc::clone(state));
+        let quick = move |arguments: Arguments<'_>, findings: &mut Findings| {
+            quick_search(arguments, findings, &shared, body)
+        };
+        let function =
+            if name == "gmatch" { lua::walker(lua, &slow, quick)? } else { lua::quick(lua, &slow, quick)? };
+        rust.raw_set(name, function)?;
     }
-    let behind: [(&str, Body); 4] = [
-        ("gsub", gsub),
-        ("gsub_next", gsub_next),
-        ("gmatch_next", gmatch_next),
-        ("two_strings", two_strings),
-    ];
-    for (name, body) in behind {
-        let shared = Rc::clone(state);
-        let function = move |lua: &Lua, values: Variadic<Value>| body(&Given::behind(lua, &values), &shared);
-        rust.raw_set(name, lua.create_function(function)?)?;
+    let shared = Rc::clone(state);
+    let slow_gsub = move |lua: &Lua, values: Variadic<Value>| gsub(&Given::behind(lua, &values, 2), &shared);
+    rust.raw_set("gsub", lua.create_function(slow_gsub)?)?;
+    let shared = Rc::clone(state);
+    let slow_rep = move |lua: &Lua, values: Variadic<Value>| rep(&Given::behind(lua, &values, 1), &shared);
+    rust.raw_set("rep", quickly(lua, state, &lua.create_function(slow_rep)?, quick_rep)?)?;
+    let shared = Rc::clone(state);
+    let quickly_gsub = move |lua: &Lua, slow: Function| quickly(lua, &shared, &slow, quick_gsub);
+    rust.raw_set("quickly_gsub", lua.create_function(quickly_gsub)?)
+}
+
+/// A function that writes a text, of at most so many bytes.
+type Writer = fn(Arguments<'_>, &State, usize, &mut Findings) -> Answer;
+
+fn quickly(lua: &Lua, state: &Rc<State>, slow: &Function, body: Writer) -> Result<Function> {
+    let (state, weak) = (Rc::clone(state), lua.weak());
+    lua::quick(lua, slow, move |arguments, findings| {
+        let room = state.spare_bytes(&weak.upgrade());
+        body(arguments, &state, room, findings)
+    })
+}
+
+fn quick_search(mut arguments: Arguments<'_>, findings: &mut Findings, state: &State, body: Body) -> Answer {
+    let (subject, pattern) = (arguments.next(), arguments.next());
+    let (Some(Argument::Bytes(subject)), Some(Argument::Bytes(pattern))) = (subject, pattern) else {
+        return Answer::Unclear;
+    };
+    let start = match arguments.next() {
+        None => 1,
+        Some(Argument::Number(start)) if start.abs() < PLACE_MAX => start as i64,
+        Some(_) => return Answer::Unclear,
+    };
+    let question = Question { subject, pattern, start, is_plain: arguments.next_is_true() };
+    answer(body(state, &question, &mut findings.values))
+}
+
+/// What is wrong with a pattern is told by the slower function.
+fn answer(done: Searched<()>) -> Answer {
+    match done {
+        Ok(()) => Answer::Given,
+        Err(Fault::Pattern(_)) => Answer::Unclear,
+        Err(Fault::Stopped) => Answer::Stopped,
     }
-    Ok(())
+}
+
+fn slow_search(given: &Given<'_>, state: &State, body: Body) -> Result<MultiValue> {
+    let (subject, pattern) = (given.string(0)?, given.string(1)?);
+    let start = given.int_or(2, 1)?;
+    let is_plain = !matches!(given.value(3), Value::Nil | Value::Boolean(false));
+    let question = Question { subject: &subject, pattern: &pattern, start, is_plain };
+    let mut found = Vec::new();
+    body(state, &question, &mut found).map_err(|fault| raised(given, fault))?;
+    let bytes: usize =
+        found.iter().map(|found| if let Found::Part(_, part) = found { part.len() } else { 0 }).sum();
+    let value = |found: Found| given.value_found(&subject, found);
+    state.lifted(given.lua, bytes + 1024, || found.into_iter().map(value).collect())
+}
+
+fn raised(given: &Given<'_>, fault: Fault) -> mlua::Error {
+    match fault {
+        Fault::Pattern(message) => given.fail(message),
+        Fault::Stopped => Raised::Stop.error(),
+    }
+}
+
+fn string(lua: &Lua, bytes: &[u8]) -> Result<Value> {
+    lua.create_string(bytes).map(Value::String)
 }
 
 /// A subject, and a pattern that may be tied to its start.
 struct Search<'a> {
-    given: &'a Given<'a>,
     state: &'a State,
     subject: &'a [u8],
     pattern: &'a [u8],
@@ -41,76 +127,29 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(given: &'a Given<'a>, state: &'a State, subject: &'a [u8], pattern: &'a [u8]) -> Search<'a> {
+    fn new(state: &'a State, subject: &'a [u8], pattern: &'a [u8]) -> Search<'a> {
         let pattern = until_nul(pattern);
         let anchored = pattern.strip_prefix(b"^");
-        Search {
-            given,
-            state,
-            subject,
-            pattern: anchored.unwrap_or(pattern),
-            is_anchored: anchored.is_some(),
-        }
+        Search { state, subject, pattern: anchored.unwrap_or(pattern), is_anchored: anchored.is_some() }
     }
 
-    /// As `gmatch` takes a pattern: `^` is a character like others.
-    fn unanchored(
-        given: &'a Given<'a>,
-        state: &'a State,
-        subject: &'a [u8],
-        pattern: &'a [u8],
-    ) -> Search<'a> {
-        Search { given, state, subject, pattern: until_nul(pattern), is_anchored: false }
-    }
-
-    /// The first match that begins at `start` or behind it: where it begins and ends, and what `take` makes
-    /// of its captures.
+    /// The first match that begins at `start` or behind it: what `take` makes of its beginning, its end and
+    /// its captures.
     fn first<R>(
         &self,
         start: usize,
-        take: impl FnOnce(usize, usize, &[Capture]) -> Result<R>,
-    ) -> Result<Option<R>> {
+        take: impl FnOnce(usize, usize, &[Capture]) -> Searched<R>,
+    ) -> Searched<Option<R>> {
         let mut go_on = |n: u32| self.state.steps(n).is_ok();
         let mut matcher = Matcher::new(self.subject, self.pattern, &mut go_on);
         for from in start..=self.subject.len() {
-            match matcher.match_at(from) {
-                Ok(Some(end)) => return take(from, end, matcher.captures()).map(Some),
-                Ok(None) if self.is_anchored => return Ok(None),
-                Ok(None) => {}
-                Err(fault) => return Err(self.fault(fault)),
+            match matcher.match_at(from)? {
+                Some(end) => return take(from, end, matcher.captures()).map(Some),
+                None if self.is_anchored => return Ok(None),
+                None => {}
             }
         }
         Ok(None)
-    }
-
-    fn fault(&self, fault: Fault) -> mlua::Error {
-        match fault {
-            Fault::Pattern(message) => self.given.fail(message),
-            Fault::Stopped => Raised::Stop.error(),
-        }
-    }
-
-    /// A capture as a value.
-    fn value(&self, capture: Capture) -> Result<Value> {
-        match capture {
-            Capture::Part(start, len) => string(self.given.lua, &self.subject[start..start + len]),
-            Capture::Place(at) => Ok(Value::Integer(at as i64 + 1)),
-            Capture::Open(_) => Err(self.given.fail("unfinished capture")),
-        }
-    }
-
-    /// Adds the captures to `values`, or the whole match where there are none.
-    fn push(&self, values: &mut MultiValue, from: usize, end: usize, captures: &[Capture]) -> Result<()> {
-        let bytes = (end - from).saturating_mul(captures.len().max(1)) + 1024;
-        self.state.lifted(self.given.lua, bytes, || {
-            if captures.is_empty() {
-                values.push_back(string(self.given.lua, &self.subject[from..end])?);
-            }
-            for capture in captures {
-                values.push_back(self.value(*capture)?);
-            }
-            Ok(())
-        })
     }
 }
 
@@ -118,97 +157,125 @@ fn until_nul(pattern: &[u8]) -> &[u8] {
     &pattern[..memchr::memchr(0, pattern).unwrap_or(pattern.len())]
 }
 
-fn string(lua: &Lua, bytes: &[u8]) -> Result<Value> {
-    lua.create_string(bytes).map(Value::String)
+const UNFINISHED: Fault = Fault::Pattern("unfinished capture");
+/// The subject's place among the arguments.
+const SUBJECT: i32 = 1;
+
+/// A place in the subject, as scripts count.
+fn place(at: usize) -> Found {
+    Found::Number(at as f64 + 1.0)
 }
 
-/// A place counted from 1, or from the end where it is negative, as one counted from 0 within the subject.
-fn start(given: &Given<'_>, index: usize, len: usize) -> Result<usize> {
-    let place = given.int_or(index, 1)?;
-    Ok(match place {
-        ..0 => len.saturating_sub(place.unsigned_abs() as usize),
-        0 => 0,
-        _ => ((place - 1) as u64).min(len as u64) as usize,
-    })
-}
-
-fn find(given: &Given<'_>, state: &State) -> Result<MultiValue> {
-    let (subject, pattern) = (given.string(0)?, given.string(1)?);
-    let from = start(given, 2, subject.len())?;
-    let wants_plain = !matches!(given.value(3), Value::Nil | Value::Boolean(false));
-    if wants_plain || is_plain(until_nul(&pattern)) {
-        state.steps((subject.len() / 64) as u32)?;
-        let found = memchr::memmem::find(&subject[from..], &pattern);
-        return Ok(match found {
-            Some(at) => place(from + at, from + at + pattern.len()),
-            None => MultiValue::from_iter([Value::Nil]),
+/// Adds what was captured.
+fn add(found: &mut Vec<Found>, captures: &[Capture]) -> Searched<()> {
+    for capture in captures {
+        found.push(match *capture {
+            Capture::Part(start, len) => Found::Part(SUBJECT, start..start + len),
+            Capture::Place(at) => place(at),
+            Capture::Open(_) => return Err(UNFINISHED),
         });
     }
-    let search = Search::new(given, state, &subject, &pattern);
-    let found = search.first(from, |from, end, captures| {
-        let mut values = place(from, end);
-        if !captures.is_empty() {
-            search.push(&mut values, from, end, captures)?;
-        }
-        Ok(values)
-    })?;
-    Ok(found.unwrap_or_else(|| MultiValue::from_iter([Value::Nil])))
+    Ok(())
 }
 
-/// Where a match lies, as scripts count.
-fn place(from: usize, end: usize) -> MultiValue {
-    MultiValue::from_iter([Value::Integer(from as i64 + 1), Value::Integer(end as i64)])
-}
-
-fn match_(given: &Given<'_>, state: &State) -> Result<MultiValue> {
-    let (subject, pattern) = (given.string(0)?, given.string(1)?);
-    let from = start(given, 2, subject.len())?;
-    let search = Search::new(given, state, &subject, &pattern);
-    let found = search.first(from, |from, end, captures| {
-        let mut values = MultiValue::new();
-        search.push(&mut values, from, end, captures)?;
-        Ok(values)
-    })?;
-    Ok(found.unwrap_or_else(|| MultiValue::from_iter([Value::Nil])))
-}
-
-fn two_strings(given: &Given<'_>, _: &State) -> Result<MultiValue> {
-    let (subject, pattern) = (given.string(0)?, given.string(1)?);
-    Ok(MultiValue::from_iter([string(given.lua, &subject)?, string(given.lua, &pattern)?]))
-}
-
-/// One step of `gmatch`: the place to go on from, and the captures; nothing behind the last match.
-fn gmatch_next(given: &Given<'_>, state: &State) -> Result<MultiValue> {
-    let (subject, pattern) = (given.string(0)?, given.string(1)?);
-    if given.is_absent(2) {
-        return Ok(MultiValue::new());
+/// The same, or the whole match where that is nothing.
+fn add_any(found: &mut Vec<Found>, (from, end): (usize, usize), captures: &[Capture]) -> Searched<()> {
+    if captures.is_empty() {
+        found.push(Found::Part(SUBJECT, from..end));
     }
-    let from = given.int(2)? as usize;
-    let search = Search::unanchored(given, state, &subject, &pattern);
-    let found = search.first(from, |from, end, captures| {
-        let next = if end == from { end + 1 } else { end };
-        let mut values = MultiValue::from_iter([Value::Integer(next as i64)]);
-        search.push(&mut values, from, end, captures)?;
-        Ok(values)
+    add(found, captures)
+}
+
+impl Question<'_> {
+    /// From where on it searches, counted from 0 and within the subject.
+    fn from(&self) -> usize {
+        let len = self.subject.len();
+        match self.start {
+            ..0 => len.saturating_sub(self.start.unsigned_abs() as usize),
+            0 => 0,
+            start => ((start - 1) as u64).min(len as u64) as usize,
+        }
+    }
+}
+
+fn find(state: &State, question: &Question<'_>, found: &mut Vec<Found>) -> Searched<()> {
+    let Question { subject, pattern, .. } = *question;
+    let from = question.from();
+    if question.is_plain || is_plain(until_nul(pattern)) {
+        state.steps((subject.len() / 64) as u32).map_err(|_| Fault::Stopped)?;
+        match memchr::memmem::find(&subject[from..], pattern) {
+            Some(at) => found.extend([place(from + at), Found::Number((from + at + pattern.len()) as f64)]),
+            None => found.push(Found::Nil),
+        }
+        return Ok(());
+    }
+    let is_there = Search::new(state, subject, pattern).first(from, |from, end, captures| {
+        found.extend([place(from), Found::Number(end as f64)]);
+        add(found, captures)
     })?;
-    Ok(found.unwrap_or_default())
+    if is_there.is_none() {
+        found.push(Found::Nil);
+    }
+    Ok(())
+}
+
+fn match_(state: &State, question: &Question<'_>, found: &mut Vec<Found>) -> Searched<()> {
+    let search = Search::new(state, question.subject, question.pattern);
+    let is_there =
+        search.first(question.from(), |from, end, captures| add_any(found, (from, end), captures))?;
+    if is_there.is_none() {
+        found.push(Found::Nil);
+    }
+    Ok(())
+}
+
+/// One step of `gmatch`, whose pattern is never tied to the start: the place to go on from, and the captures;
+/// nothing behind the last match.
+fn gmatch(state: &State, question: &Question<'_>, found: &mut Vec<Found>) -> Searched<()> {
+    let Question { subject, pattern, start, .. } = *question;
+    if start < 1 {
+        return Ok(());
+    }
+    let search = Search { state, subject, pattern: until_nul(pattern), is_anchored: false };
+    search.first(start as usize - 1, |from, end, captures| {
+        found.push(place(if end == from { end + 1 } else { end }));
+        add_any(found, (from, end), captures)
+    })?;
+    Ok(())
 }
 
 /// One step of `gsub` with a function or a table: the match's place and its captures, whole match first
 /// where there are none; nothing behind the last match.
-fn gsub_next(given: &Given<'_>, state: &State) -> Result<MultiValue> {
-    let (subject, pattern) = (given.string(0)?, given.string(1)?);
-    let search = Search::new(given, state, &subject, &pattern);
-    let found = search.first(given.int(2)? as usize - 1, |from, end, captures| {
-        let mut values = place(from, end);
-        search.push(&mut values, from, end, captures)?;
-        Ok(values)
+fn gsub_next(state: &State, question: &Question<'_>, found: &mut Vec<Found>) -> Searched<()> {
+    let search = Search::new(state, question.subject, question.pattern);
+    search.first((question.start as usize).saturating_sub(1), |from, end, captures| {
+        found.extend([place(from), Found::Number(end as f64)]);
+        add_any(found, (from, end), captures)
     })?;
-    Ok(found.unwrap_or_default())
+    Ok(())
 }
 
-/// `gsub` with a string: the result and the number of replacements. With a function or a table: nil, and
-/// what `sandbox.lua` goes on with: subject, pattern, the greatest number, whether it is tied to the start.
+/// `gsub` with a string.
+fn quick_gsub(mut arguments: Arguments<'_>, state: &State, room: usize, findings: &mut Findings) -> Answer {
+    let given = [arguments.next(), arguments.next(), arguments.next()];
+    let [Some(Argument::Bytes(subject)), Some(Argument::Bytes(pattern)), Some(Argument::Bytes(template))] =
+        given
+    else {
+        return Answer::Unclear;
+    };
+    let count_max = match arguments.next() {
+        None => i64::MAX,
+        Some(Argument::Number(count)) if count.abs() < PLACE_MAX => count as i64,
+        Some(_) => return Answer::Unclear,
+    };
+    let search = Search::new(state, subject, pattern);
+    let replaced = search.replaced(template, (count_max, room), &mut findings.text);
+    answer(replaced.map(|count| findings.values.extend([Found::Text, Found::Number(count as f64)])))
+}
+
+/// `gsub` with what is no string: the result and the number of replacements where it is one after all. With a
+/// function or a table: nil, and what `sandbox.lua` goes on with: subject, pattern, the greatest number,
+/// whether it is tied to the start.
 fn gsub(given: &Given<'_>, state: &State) -> Result<MultiValue> {
     let (subject, pattern) = (given.string(0)?, given.string(1)?);
     let kind = given.value(2);
@@ -216,87 +283,107 @@ fn gsub(given: &Given<'_>, state: &State) -> Result<MultiValue> {
     if !is_text && !matches!(kind, Value::Function(_) | Value::Table(_)) {
         return Err(given.bad(2, "string/function/table expected"));
     }
-    let count_max = given.int_or(3, subject.len() as i64 + 1)?;
-    let search = Search::new(given, state, &subject, &pattern);
+    let count_max = if given.is_absent(3) { subject.len() as i64 + 1 } else { given.int32(3)? };
+    let search = Search::new(state, &subject, &pattern);
     if !is_text {
         let is_anchored = Value::Boolean(search.is_anchored);
-        let subject = string(given.lua, &subject)?;
-        let pattern = string(given.lua, &pattern)?;
-        return Ok(MultiValue::from_iter([
-            Value::Nil,
-            subject,
-            pattern,
-            Value::Integer(count_max),
-            is_anchored,
-        ]));
+        let (subject, pattern) = (string(given.lua, &subject)?, string(given.lua, &pattern)?);
+        let count_max = Value::Integer(count_max);
+        return Ok(MultiValue::from_iter([Value::Nil, subject, pattern, count_max, is_anchored]));
     }
-    let template = given.string(2)?;
-    let (out, count) = replaced(&search, &template, count_max)?;
-    state.check_room(given.lua, out.len())?;
+    let (template, room, mut out) = (given.string(2)?, state.spare_bytes(given.lua), Vec::new());
+    let replaced = search.replaced(&template, (count_max, room), &mut out);
+    let count = replaced.map_err(|fault| raised(given, fault))?;
     let out = state.lifted(given.lua, out.len() + 64, || string(given.lua, &out))?;
     Ok(MultiValue::from_iter([out, Value::Integer(count)]))
 }
 
-/// The subject with up to `count_max` matches replaced, and how many were.
-fn replaced(search: &Search<'_>, template: &[u8], count_max: i64) -> Result<(Vec<u8>, i64)> {
-    let (mut out, mut count, mut copied, mut from) = (Vec::new(), 0, 0, 0);
-    let room = search.state.spare_bytes(search.given.lua);
-    while count < count_max {
-        let found = search.first(from, |from, end, captures| {
-            out.extend_from_slice(&search.subject[copied..from]);
-            expand(search, template, &mut out, (from, end), captures)?;
-            Ok((from, end))
-        })?;
-        let Some((start, end)) = found else { break };
-        if out.len() > room {
-            return Err(search.state.stop_out_of_memory());
+impl Search<'_> {
+    /// Writes the subject with up to `count_max` matches replaced, and returns how many were.
+    fn replaced(&self, template: &[u8], (count_max, room): (i64, usize), out: &mut Vec<u8>) -> Searched<i64> {
+        let (mut count, mut copied, mut from) = (0, 0, 0);
+        while count < count_max && from <= self.subject.len() {
+            let found = self.first(from, |from, end, captures| {
+                out.extend_from_slice(&self.subject[copied..from]);
+                self.expand(template, out, (from, end), captures)?;
+                Ok((from, end))
+            })?;
+            let Some((start, end)) = found else { break };
+            self.check_room(out.len(), room)?;
+            count += 1;
+            copied = end;
+            from = if end > start { end } else { start + 1 };
+            if self.is_anchored {
+                break;
+            }
         }
-        count += 1;
-        copied = end;
-        from = if end > start { end } else { start + 1 };
-        if search.is_anchored || from > search.subject.len() {
-            break;
-        }
+        out.extend_from_slice(&self.subject[copied..]);
+        self.check_room(out.len(), room)?;
+        Ok(count)
     }
-    out.extend_from_slice(&search.subject[copied..]);
-    Ok((out, count))
+
+    fn check_room(&self, bytes: usize, room: usize) -> Searched<()> {
+        if bytes > room {
+            let _ = self.state.stop_out_of_memory();
+            return Err(Fault::Stopped);
+        }
+        Ok(())
+    }
+
+    /// Appends a replacement: `%1` is a capture, `%0` the match, `%` before anything else is that. One at the
+    /// very end stands for the NUL behind a string of C.
+    fn expand(
+        &self,
+        template: &[u8],
+        out: &mut Vec<u8>,
+        (from, end): (usize, usize),
+        captures: &[Capture],
+    ) -> Searched<()> {
+        let mut rest = template;
+        while let Some(at) = memchr::memchr(b'%', rest) {
+            out.extend_from_slice(&rest[..at]);
+            let escaped = rest.get(at + 1).copied().unwrap_or(0);
+            rest = rest.get(at + 2..).unwrap_or_default();
+            match escaped {
+                b'0' => out.extend_from_slice(&self.subject[from..end]),
+                b'1' if captures.is_empty() => out.extend_from_slice(&self.subject[from..end]),
+                b'1'..=b'9' => match captures.get(usize::from(escaped - b'1')) {
+                    Some(Capture::Part(start, len)) => {
+                        out.extend_from_slice(&self.subject[*start..*start + *len]);
+                    }
+                    Some(Capture::Place(at)) => base::text::append_i64(out, *at as i64 + 1),
+                    Some(Capture::Open(_)) => return Err(UNFINISHED),
+                    None => return Err(Fault::Pattern("invalid capture index")),
+                },
+                other => out.push(other),
+            }
+        }
+        out.extend_from_slice(rest);
+        Ok(())
+    }
 }
 
-/// Appends a replacement: `%1` is a capture, `%0` the match, `%` before anything else is that. One at the
-/// very end stands for the NUL behind a string of C.
-fn expand(
-    search: &Search<'_>,
-    template: &[u8],
-    out: &mut Vec<u8>,
-    (from, end): (usize, usize),
-    captures: &[Capture],
-) -> Result<()> {
-    let mut rest = template;
-    while let Some(at) = memchr::memchr(b'%', rest) {
-        out.extend_from_slice(&rest[..at]);
-        let escaped = rest.get(at + 1).copied().unwrap_or(0);
-        rest = rest.get(at + 2..).unwrap_or_default();
-        match escaped {
-            b'0' => out.extend_from_slice(&search.subject[from..end]),
-            b'1' if captures.is_empty() => out.extend_from_slice(&search.subject[from..end]),
-            b'1'..=b'9' => match captures.get(usize::from(escaped - b'1')) {
-                Some(Capture::Part(start, len)) => {
-                    out.extend_from_slice(&search.subject[*start..*start + *len]);
-                }
-                Some(Capture::Place(at)) => base::text::append_i64(out, *at as i64 + 1),
-                Some(Capture::Open(_)) => return Err(search.given.fail("unfinished capture")),
-                None => return Err(search.given.fail("invalid capture index")),
-            },
-            other => out.push(other),
-        }
+/// `rep` of what is not long.
+fn quick_rep(mut arguments: Arguments<'_>, _: &State, room: usize, findings: &mut Findings) -> Answer {
+    const LEN_MAX: usize = 64 << 10;
+    let (Some(Argument::Bytes(text)), Some(Argument::Number(count))) = (arguments.next(), arguments.next())
+    else {
+        return Answer::Unclear;
+    };
+    let is_short = count < PLACE_MAX && (text.len() as f64) * count.max(0.0) <= LEN_MAX.min(room) as f64;
+    if !is_short {
+        return Answer::Unclear;
     }
-    out.extend_from_slice(rest);
-    Ok(())
+    for _ in 0..(count.max(0.0) as usize) * usize::from(!text.is_empty()) {
+        findings.text.extend_from_slice(text);
+    }
+    findings.values.push(Found::Text);
+    Answer::Given
 }
 
 fn rep(given: &Given<'_>, state: &State) -> Result<MultiValue> {
     let text = given.string(0)?;
-    let count = usize::try_from(given.int(1)?).unwrap_or(0);
+    let count = usize::try_from(given.int32(1)?).unwrap_or(0);
     let len = text.len().checked_mul(count).ok_or_else(|| state.stop_out_of_memory())?;
     // The bytes are there twice while Lua copies them.
     state.check_room(given.lua, len.saturating_mul(2))?;

@@ -14,7 +14,8 @@
 //! used (CVE-2018-11219, CVE-2020-14147).
 use super::given::Given;
 use crate::state::State;
-use mlua::{Lua, MultiValue, Result, Table, Value, Variadic};
+use lua::{Answer, Argument, Arguments, Findings, Found};
+use mlua::{Error, Lua, MultiValue, Result, Table, Value, Variadic};
 use std::rc::Rc;
 
 /// An integer has no more bytes than this.
@@ -22,9 +23,72 @@ const SIZE_MAX: usize = 32;
 /// The greatest alignment that `!` alone asks for.
 const ALIGN_MAX: usize = 8;
 
+/// Where values come from, counted from 0, and errors go to: a script's arguments as they are, or those of a
+/// quick function (`lua::quick`), for which an error is no more than a sign that it is not for it.
+trait Source {
+    fn number(&self, index: usize) -> Result<f64>;
+    fn string(&self, index: usize, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+    /// "bad argument", and any other error.
+    fn bad(&self, index: usize, message: &[u8]) -> Error;
+    fn fail(&self, message: &str) -> Error;
+}
+
+impl Source for Given<'_> {
+    fn number(&self, index: usize) -> Result<f64> {
+        // A missing one is nil, not "no value".
+        match index < self.len() {
+            true => Given::number(self, index),
+            false => Err(Given::bad(self, index, "number expected, got nil")),
+        }
+    }
+
+    fn string(&self, index: usize, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        if index >= self.len() {
+            return Err(Given::bad(self, index, "string expected, got nil"));
+        }
+        take(&Given::string(self, index)?)
+    }
+
+    fn bad(&self, index: usize, message: &[u8]) -> Error {
+        Given::bad(self, index, message)
+    }
+
+    fn fail(&self, message: &str) -> Error {
+        Given::fail(self, message)
+    }
+}
+
+impl Source for Arguments<'_> {
+    fn number(&self, index: usize) -> Result<f64> {
+        match self.get(index) {
+            Some(Argument::Number(number)) => Ok(number),
+            _ => Err(unclear()),
+        }
+    }
+
+    fn string(&self, index: usize, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        match self.get(index) {
+            Some(Argument::Bytes(bytes)) => take(bytes),
+            _ => Err(unclear()),
+        }
+    }
+
+    fn bad(&self, _: usize, _: &[u8]) -> Error {
+        unclear()
+    }
+
+    fn fail(&self, _: &str) -> Error {
+        unclear()
+    }
+}
+
+fn unclear() -> Error {
+    Error::StackError
+}
+
 /// The walk through a format.
 struct Format<'a> {
-    given: &'a Given<'a>,
+    source: &'a dyn Source,
     text: &'a [u8],
     at: usize,
     is_little: bool,
@@ -45,9 +109,9 @@ enum Next {
 }
 
 impl<'a> Format<'a> {
-    fn new(given: &'a Given<'a>, text: &'a [u8]) -> Format<'a> {
+    fn new(source: &'a dyn Source, text: &'a [u8]) -> Format<'a> {
         let text = &text[..memchr::memchr(0, text).unwrap_or(text.len())];
-        Format { given, text, at: 0, is_little: cfg!(target_endian = "little"), align: 1, data_len: None }
+        Format { source, text, at: 0, is_little: cfg!(target_endian = "little"), align: 1, data_len: None }
     }
 
     /// The digits at the front of what is left; `default` where there are none.
@@ -59,7 +123,7 @@ impl<'a> Format<'a> {
         let mut number = 0_i32;
         for digit in &self.text[self.at..self.at + digits] {
             let next = number.checked_mul(10).and_then(|n| n.checked_add(i32::from(digit - b'0')));
-            number = next.ok_or_else(|| self.given.fail("integral size overflow"))?;
+            number = next.ok_or_else(|| self.source.fail("integral size overflow"))?;
         }
         self.at += digits;
         Ok(number as usize)
@@ -76,7 +140,7 @@ impl<'a> Format<'a> {
                 let size = self.number(4)?;
                 if size > SIZE_MAX {
                     let message = format!("integral size {size} is larger than limit of {SIZE_MAX}");
-                    return Err(self.given.fail(message));
+                    return Err(self.source.fail(&message));
                 }
                 size
             }
@@ -90,7 +154,7 @@ impl<'a> Format<'a> {
             self.at += 1;
             let size = self.size_of(letter)?;
             if self.data_len.is_some_and(|len| total > len) {
-                return Err(self.given.bad(1, "data string too short"));
+                return Err(self.source.bad(1, b"data string too short"));
             }
             match letter {
                 b' ' => {}
@@ -100,7 +164,7 @@ impl<'a> Format<'a> {
                     let align = self.number(ALIGN_MAX)?;
                     if !align.is_power_of_two() {
                         let message = format!("alignment {align} is not a power of 2");
-                        return Err(self.given.fail(message));
+                        return Err(self.source.fail(&message));
                     }
                     self.align = align;
                 }
@@ -122,7 +186,7 @@ impl<'a> Format<'a> {
     }
 
     fn unknown(&self, letter: u8) -> mlua::Error {
-        self.given.bad(0, &format!("invalid format option '{}'", char::from(letter)))
+        self.source.bad(0, &[b"invalid format option '", &[letter][..], b"'"].concat())
     }
 
     /// The lowest bytes of an integer, in the order of the format.
@@ -162,112 +226,109 @@ fn to_bits(n: f64) -> u64 {
     }
 }
 
-fn pack(given: &Given<'_>, state: &State) -> Result<MultiValue> {
-    let text = given.string(0)?;
-    let mut format = Format::new(given, &text);
-    let (mut out, mut index) = (Vec::new(), 1);
-    let room = state.spare_bytes(given.lua);
+/// Writes the values behind the format, at most about `room` bytes of them; false where they are more.
+fn pack_into(source: &dyn Source, text: &[u8], room: usize, out: &mut Vec<u8>) -> Result<bool> {
+    let mut format = Format::new(source, text);
+    let mut index = 1;
     while let Next::Value { letter, size, padding } = format.next(out.len())? {
         out.resize(out.len() + padding, 0);
         match letter {
             b'x' => out.push(0),
             b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I' => {
-                let value = to_bits(number(given, index)?);
-                format.put_int(&mut out, value, size);
+                format.put_int(out, to_bits(source.number(index)?), size);
             }
-            b'f' => {
-                let bits = (number(given, index)? as f32).to_bits();
-                format.put_int(&mut out, u64::from(bits), 4);
-            }
-            b'd' => {
-                let bits = number(given, index)?.to_bits();
-                format.put_int(&mut out, bits, 8);
-            }
-            b'c' | b's' => {
-                if index >= given.len() {
-                    return Err(given.bad(index, "string expected, got nil"));
-                }
-                let value = given.string(index)?;
+            b'f' => format.put_int(out, u64::from((source.number(index)? as f32).to_bits()), 4),
+            b'd' => format.put_int(out, source.number(index)?.to_bits(), 8),
+            b'c' | b's' => source.string(index, &mut |value| {
                 let len = if letter == b's' || size == 0 { value.len() } else { size };
-                if value.len() < len {
-                    // The C library has counted the string already.
-                    return Err(given.bad(index + 1, "string too short"));
-                }
-                out.extend_from_slice(&value[..len]);
-                if letter == b's' {
-                    out.push(0);
-                }
-            }
+                // The C library has counted the string already.
+                let value = value.get(..len).ok_or_else(|| source.bad(index + 1, b"string too short"))?;
+                out.extend_from_slice(value);
+                out.extend((letter == b's').then_some(0));
+                Ok(())
+            })?,
             _ => return Err(format.unknown(letter)),
         }
         index += usize::from(letter != b'x');
         if out.len() > room {
-            return Err(state.stop_out_of_memory());
+            return Ok(false);
         }
+    }
+    Ok(true)
+}
+
+fn pack(given: &Given<'_>, state: &State) -> Result<MultiValue> {
+    let (text, mut out) = (given.string(0)?, Vec::new());
+    if !pack_into(given, &text, state.spare_bytes(given.lua), &mut out)? {
+        return Err(state.stop_out_of_memory());
     }
     let packed = given.lua.create_string(&out)?;
     Ok(MultiValue::from_iter([Value::String(packed)]))
 }
 
-/// A number to pack. A missing one is nil, not "no value".
-fn number(given: &Given<'_>, index: usize) -> Result<f64> {
-    match index < given.len() {
-        true => given.number(index),
-        false => Err(given.bad(index, "number expected, got nil")),
-    }
+/// Of few bytes.
+fn quick_pack(arguments: Arguments<'_>, findings: &mut Findings) -> Answer {
+    const LEN_MAX: usize = 64 << 10;
+    let Some(Argument::Bytes(text)) = arguments.get(0) else { return Answer::Unclear };
+    findings.values.push(Found::Text);
+    answer(pack_into(&arguments, text, LEN_MAX, &mut findings.text))
 }
 
-fn unpack(given: &Given<'_>, _: &State) -> Result<MultiValue> {
-    let (text, data) = (given.string(0)?, given.string(1)?);
-    let mut format = Format::new(given, &text);
-    let offset = given.int_or(2, 1)?;
-    if offset == 0 {
-        return Err(given.bad(2, "offset must be 1 or greater"));
-    }
-    let mut at = (offset.wrapping_sub(1)) as usize;
+/// What is not done here is left to the slower function.
+fn answer(is_done: Result<bool>) -> Answer {
+    if is_done.unwrap_or(false) { Answer::Given } else { Answer::Unclear }
+}
+
+/// Adds the values that the data has from `at` on, and the place behind them.
+fn unpack_into(
+    source: &dyn Source,
+    (text, data): (&[u8], &[u8]),
+    mut at: usize,
+    values: &mut Vec<Found>,
+) -> Result<bool> {
+    let mut format = Format::new(source, text);
     format.data_len = Some(data.len());
-    let mut values = MultiValue::new();
     // The number before a `c0`.
     let mut announced: Option<f64> = None;
     while let Next::Value { letter, mut size, padding } = format.next(at)? {
-        let short = || given.bad(1, "data string too short");
+        let short = || source.bad(1, b"data string too short");
         at = at.checked_add(padding).filter(|at| *at <= data.len()).ok_or_else(short)?;
         let rest = &data[at..];
         if size > rest.len() {
             return Err(short());
         }
         if values.len() >= 7000 {
-            return Err(given.fail("stack overflow (too many results)"));
+            return Err(source.fail("stack overflow (too many results)"));
         }
         match letter {
             b'x' => {}
             b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I' => {
-                let n = format.int_of(&rest[..size], letter.is_ascii_lowercase());
-                push_number(&mut values, &mut announced, n);
+                push_number(
+                    values,
+                    &mut announced,
+                    format.int_of(&rest[..size], letter.is_ascii_lowercase()),
+                );
             }
             b'f' => {
                 let n = f32::from_bits(bits_of(&format, &rest[..4]) as u32);
-                push_number(&mut values, &mut announced, f64::from(n));
+                push_number(values, &mut announced, f64::from(n));
             }
-            b'd' => {
-                let n = f64::from_bits(bits_of(&format, &rest[..8]));
-                push_number(&mut values, &mut announced, n);
-            }
+            b'd' => push_number(values, &mut announced, f64::from_bits(bits_of(&format, &rest[..8]))),
             b'c' => {
                 if size == 0 {
-                    let len = announced.ok_or_else(|| given.fail("format 'c0' needs a previous size"))?;
-                    values.pop_back();
+                    let len = announced.ok_or_else(|| source.fail("format 'c0' needs a previous size"))?;
+                    values.pop();
                     size = len as usize;
                     if len < 0.0 || size > rest.len() {
                         return Err(short());
                     }
                 }
-                values.push_back(Value::String(given.lua.create_string(&rest[..size])?));
+                values.push(Found::Part(DATA, at..at + size));
                 announced = None;
             }
             b's' => {
-                let end = memchr::memchr(0, rest).ok_or_else(|| given.fail("unfinished string in data"))?;
-                values.push_back(Value::String(given.lua.create_string(&rest[..end])?));
+                let end = memchr::memchr(0, rest).ok_or_else(|| source.fail("unfinished string in data"))?;
+                values.push(Found::Part(DATA, at..at + end));
                 announced = None;
                 size = end + 1;
             }
@@ -275,12 +336,35 @@ fn unpack(given: &Given<'_>, _: &State) -> Result<MultiValue> {
         }
         at += size;
     }
-    values.push_back(Value::Number((at as f64) + 1.0));
-    Ok(values)
+    // As C's `int` has it.
+    values.push(Found::Number((at as i64).wrapping_add(1) as f64));
+    Ok(true)
 }
 
-fn push_number(values: &mut MultiValue, announced: &mut Option<f64>, n: f64) {
-    values.push_back(Value::Number(n));
+/// The data's place among the arguments of `unpack`.
+const DATA: i32 = 2;
+
+fn unpack(given: &Given<'_>, _: &State) -> Result<MultiValue> {
+    let (text, data) = (given.string(0)?, given.string(1)?);
+    let offset = given.int_or(2, 1)?;
+    if offset == 0 {
+        return Err(given.bad(2, "offset must be 1 or greater"));
+    }
+    let mut values = Vec::new();
+    unpack_into(given, (&text, &data), offset.wrapping_sub(1) as usize, &mut values)?;
+    values.into_iter().map(|value| given.value_found(&data, value)).collect()
+}
+
+fn quick_unpack(arguments: Arguments<'_>, findings: &mut Findings) -> Answer {
+    let given = (arguments.get(0), arguments.get(1), arguments.get(2));
+    let (Some(Argument::Bytes(text)), Some(Argument::Bytes(data)), None) = given else {
+        return Answer::Unclear;
+    };
+    answer(unpack_into(&arguments, (text, data), 0, &mut findings.values))
+}
+
+fn push_number(values: &mut Vec<Found>, announced: &mut Option<f64>, n: f64) {
+    values.push(Found::Number(n));
     *announced = Some(n);
 }
 
@@ -309,13 +393,18 @@ fn size(given: &Given<'_>, _: &State) -> Result<MultiValue> {
 }
 
 pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> {
-    type Body = fn(&Given<'_>, &State) -> Result<MultiValue>;
+    type Slow = fn(&Given<'_>, &State) -> Result<MultiValue>;
+    type Quick = fn(Arguments<'_>, &mut Findings) -> Answer;
     let table = lua.create_table()?;
-    let functions: [(&str, Body); 3] = [("pack", pack), ("unpack", unpack), ("size", size)];
-    for (name, body) in functions {
-        let shared = Rc::clone(state);
-        let function = move |lua: &Lua, values: Variadic<Value>| body(&Given::new(lua, &values), &shared);
-        table.raw_set(name, lua.create_function(function)?)?;
+    // `size` is for those who write a script, not for those who run it.
+    let functions: [(&str, Slow, Option<Quick>); 3] =
+        [("pack", pack, Some(quick_pack)), ("unpack", unpack, Some(quick_unpack)), ("size", size, None)];
+    for (name, slow, quick) in functions {
+        let (shared, level) = (Rc::clone(state), usize::from(quick.is_some()));
+        let function =
+            move |lua: &Lua, values: Variadic<Value>| slow(&Given::behind(lua, &values, level), &shared);
+        let slow = lua.create_function(function)?;
+        table.raw_set(name, quick.map_or(Ok(slow.clone()), |quick| lua::quick(lua, &slow, quick))?)?;
     }
     rust.raw_set("struct", table)
 }

@@ -8,9 +8,9 @@
 //! A command that writes and runs elsewhere *holds* its keys: requests that may change one of them wait, so
 //! that it does not have to begin anew; those that read go on. They are held by and by: a worker may miss it
 //! for the rest of its batch, and what it changes is seen when the command has run
-//! (`core/dispatch/writing.rs`). Requests that are tried again once in a millisecond would never come in where
-//! several clients send such commands one after the other. So a key that a short request has waited for is not
-//! held again for some milliseconds.
+//! (`core/dispatch/writing.rs`). Requests that are tried again once in a millisecond would never come in
+//! where several clients send such commands one after the other. So a key that a short request has waited for
+//! is not held again for some milliseconds.
 //!
 //! A request of very many keys runs *in parts* (`core/dispatch/parts.rs`), one of them at a time in the whole
 //! server, and begins while all gates are held: so nobody who runs meanwhile misses that its keys are its

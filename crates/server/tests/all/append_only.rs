@@ -190,6 +190,12 @@ fn a_cut_end_is_refused_where_it_may_not_be_or_another_file_follows() {
     let why = folder.start().err().unwrap();
     assert!(why.contains("it is not the last file") && why.contains(&pushes(2).len().to_string()), "{why}");
     assert_eq!(read(&folder.file(FIRST)), cut, "nothing was changed");
+    // No crash leaves a base like that, even where nothing was appended behind it.
+    let based = b"file base.aof seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n";
+    folder.write(&[(MANIFEST, &based[..]), ("base.aof", cut), (FIRST, b"")]);
+    let why = folder.start().err().unwrap();
+    assert!(why.contains("base.aof") && why.contains("it is not the last file"), "{why}");
+    assert_eq!(read(&folder.file("base.aof")), cut, "nothing was changed");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn choice(given: &Given<'_>, index: usize, choices: &[Choice], old: Invalid) -> 
             let found = choices.iter().find(|(choice, _)| choice.as_bytes() == &name[..]);
             let wrong = || {
                 let name = String::from_utf8_lossy(&name);
-                given.bad(index, &format!("invalid option '{name}'"))
+                given.bad(index, format!("invalid option '{name}'"))
             };
             found.map(|(_, invalid)| *invalid).ok_or_else(wrong)
         }

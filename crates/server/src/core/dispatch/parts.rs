@@ -11,9 +11,9 @@
 //! Nobody sees that it is half done. As long as it runs its keys are its own: requests that name one of them
 //! are tried again until it has ended (`moving`), but that keys which are only read may be read. So are those
 //! that look at keys which they do not name: SCAN, DBSIZE, scripts. They come in before the next one begins.
-//! Whoever takes all gates runs what is left of it first (`Server::enter_alone`), so KEYS, a snapshot, a pause
-//! or EXEC finds all of it done, or nothing begun. It begins while all gates are held, hence no batch is under
-//! way that would not look.
+//! Whoever takes all gates runs what is left of it first (`Server::enter_alone`), so KEYS, a snapshot, a
+//! pause or EXEC finds all of it done, or nothing begun. It begins while all gates are held, hence no batch
+//! is under way that would not look.
 //!
 //! Its place among all others is anywhere between its beginning and its end, since no other request has to do
 //! with its keys in between. In the journal it is one record: of one that writes whatever is there, at its

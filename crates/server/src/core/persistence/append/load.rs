@@ -147,8 +147,9 @@ fn load_parts(
     for (index, part) in parts.iter().enumerate() {
         let began_us = server.clock.steady_us();
         let is_base = manifest.base.as_ref() == Some(*part);
-        // A rewrite lists the next file before the last one is on the disk.
-        let is_last = lengths[index + 1..].iter().all(|bytes| *bytes == 0);
+        // A rewrite lists the next file before the last one is on the disk; no base before all of it is.
+        let behind = &lengths[index + 1..];
+        let is_last = behind.is_empty() || !is_base && behind.iter().all(|bytes| *bytes == 0);
         load_part(server, config, (folder, part), (is_base, is_last, is_alone))?;
         let seconds = (server.clock.steady_us() - began_us) as f64 / 1e6;
         let what = if is_base { "base" } else { "incr" };
