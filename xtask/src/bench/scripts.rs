@@ -151,6 +151,16 @@ const LIBRARIES: &[Case] = &[
         "local n = 0 for i = 1, 2000 do n = bit.bxor(bit.lshift(n, 5), bit.rshift(n, 2), i) end return bit.tohex(n)",
     ),
     library("insert", "local t = {} for i = 1, 2000 do table.insert(t, i) end return #t"),
+    library(
+        "strings",
+        "local n = 0 for i = 1, 300 do local key = string.rep('k', 3) .. ':' .. i \
+         local id = string.match(key, ':(%d+)') n = n + string.find(key, ':', 1, true) \
+         for part in string.gmatch(key, '[^:]+') do n = n + #part end key = string.gsub(key, ':', '.') end return n",
+    ),
+    library(
+        "structures",
+        "local n = 0 for i = 1, 1000 do n = n + struct.unpack('>I4', struct.pack('>I4', i)) end return n",
+    ),
 ];
 
 const FORTY_SETS: &str = "local k = KEYS[1] or ARGV[1] for i = 1, 40 do redis.call('HSET', k, i, i) end";
