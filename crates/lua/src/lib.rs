@@ -31,7 +31,7 @@ pub use function::{Argument, Arguments, Outcome, function};
 pub use insert::insert;
 pub use kept::{Functions, Kept};
 pub use look::{Name, Pairs, Seen, Spot, Stack};
-pub use quick::{Answer, Findings, Found, quick, walker};
+pub use quick::{Answer, Findings, Found, TEXT_BYTES_MAX, quick, walker};
 pub use run::{Ended, Runner, Start, Strings, Tables};
 pub use unpack::{Form, NULL, unpacker};
 pub use upvalues::{set_upvalues, upvalues};

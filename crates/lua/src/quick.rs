@@ -22,7 +22,8 @@ pub enum Found {
     Table(&'static CStr, Option<(c_int, Range<usize>)>),
 }
 
-/// What a body answers with. It keeps its room from call to call.
+/// What a body answers with. It keeps its room from call to call, so bodies leave long texts to the slower
+/// function.
 #[derive(Default)]
 pub struct Findings {
     pub values: Vec<Found>,
@@ -39,14 +40,26 @@ pub enum Answer {
     Stopped,
 }
 
-/// No more room for text is kept for the next call.
-const KEPT_BYTES_MAX: usize = 64 << 10;
+/// No more room for text is kept for the next call, nor should a body write more.
+pub const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Where the slower function is.
 const SLOW: c_int = 3;
 
 struct Bound<F> {
     room: RefCell<Findings>,
     body: F,
+}
+
+impl<F> Bound<F> {
+    /// Gives back the room of what has become long all the same.
+    #[inline]
+    fn let_go(&self) {
+        if let Ok(mut room) = self.room.try_borrow_mut()
+            && room.text.capacity() > 2 * TEXT_BYTES_MAX
+        {
+            room.text = Vec::new();
+        }
+    }
 }
 
 /// Makes the function.
@@ -82,7 +95,11 @@ where
         let bound: *const Bound<F> = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast();
         let (answer, values, text) = ask(&*bound, state);
         match answer {
-            Answer::Given => push_all(state, &*values, &*text),
+            Answer::Given => {
+                let count = push_all(state, &*values, &*text);
+                (*bound).let_go();
+                count
+            }
             Answer::Unclear => {
                 let count = ffi::lua_gettop(state);
                 ffi::lua_pushvalue(state, ffi::lua_upvalueindex(SLOW));
@@ -159,9 +176,6 @@ where
     };
     room.values.clear();
     room.text.clear();
-    if room.text.capacity() > KEPT_BYTES_MAX {
-        room.text = Vec::new();
-    }
     let answer = guarded(|| (bound.body)(arguments, &mut room)).unwrap_or(Answer::Stopped);
     (answer, &raw const *room.values, &raw const *room.text)
 }

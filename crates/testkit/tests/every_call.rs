@@ -643,8 +643,8 @@ impl DiskWatch for Stuck {
     fn after(&self, _: DiskAct<'_>) {}
 }
 
-/// What is acknowledged while the disk is busy is in the memory of the process alone, so with `everysec` that
-/// may be no more than of a second.
+/// What is acknowledged while the disk is busy would be lost with the machine, so with `everysec` that may be
+/// no more than of a second.
 #[test]
 fn writes_wait_for_a_sync_that_takes_more_than_a_second_and_reads_do_not() {
     let (folder, disk) = (Scratch::new("stuck").unwrap(), Arc::new(Stuck::default()));
@@ -657,7 +657,7 @@ fn writes_wait_for_a_sync_that_takes_more_than_a_second_and_reads_do_not() {
     *disk.is_stuck.lock().unwrap() = true;
     let mut acknowledged = 0;
     // Each is answered until the disk has been busy for long enough.
-    let is_held = (0..1000).any(|_| {
+    let is_held = (0..20_000).any(|_| {
         writer.send(&["RPUSH", "l", "x"]).unwrap();
         for _ in 0..2000 {
             if writer.try_receive().unwrap().is_some() {

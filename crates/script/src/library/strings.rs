@@ -9,7 +9,7 @@ use super::given::Given;
 use super::pattern::{Capture, Fault, Matcher, is_plain};
 use crate::raised::Raised;
 use crate::state::State;
-use lua::{Answer, Argument, Arguments, Findings, Found};
+use lua::{Answer, Argument, Arguments, Findings, Found, TEXT_BYTES_MAX};
 use mlua::{Function, Lua, MultiValue, Result, Table, Value, Variadic};
 use std::rc::Rc;
 
@@ -54,21 +54,15 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> 
     rust.raw_set("gsub", lua.create_function(slow_gsub)?)?;
     let shared = Rc::clone(state);
     let slow_rep = move |lua: &Lua, values: Variadic<Value>| rep(&Given::behind(lua, &values, 1), &shared);
-    rust.raw_set("rep", quickly(lua, state, &lua.create_function(slow_rep)?, quick_rep)?)?;
+    rust.raw_set("rep", lua::quick(lua, &lua.create_function(slow_rep)?, quick_rep)?)?;
     let shared = Rc::clone(state);
-    let quickly_gsub = move |lua: &Lua, slow: Function| quickly(lua, &shared, &slow, quick_gsub);
+    let quickly_gsub = move |lua: &Lua, slow: Function| {
+        let state = Rc::clone(&shared);
+        lua::quick(lua, &slow, move |arguments: Arguments<'_>, findings: &mut Findings| {
+            quick_gsub(arguments, findings, &state)
+        })
+    };
     rust.raw_set("quickly_gsub", lua.create_function(quickly_gsub)?)
-}
-
-/// A function that writes a text, of at most so many bytes.
-type Writer = fn(Arguments<'_>, &State, usize, &mut Findings) -> Answer;
-
-fn quickly(lua: &Lua, state: &Rc<State>, slow: &Function, body: Writer) -> Result<Function> {
-    let (state, weak) = (Rc::clone(state), lua.weak());
-    lua::quick(lua, slow, move |arguments, findings| {
-        let room = state.spare_bytes(&weak.upgrade());
-        body(arguments, &state, room, findings)
-    })
 }
 
 fn quick_search(mut arguments: Arguments<'_>, findings: &mut Findings, state: &State, body: Body) -> Answer {
@@ -256,7 +250,7 @@ fn gsub_next(state: &State, question: &Question<'_>, found: &mut Vec<Found>) -> 
 }
 
 /// `gsub` with a string.
-fn quick_gsub(mut arguments: Arguments<'_>, state: &State, room: usize, findings: &mut Findings) -> Answer {
+fn quick_gsub(mut arguments: Arguments<'_>, findings: &mut Findings, state: &State) -> Answer {
     let given = [arguments.next(), arguments.next(), arguments.next()];
     let [Some(Argument::Bytes(subject)), Some(Argument::Bytes(pattern)), Some(Argument::Bytes(template))] =
         given
@@ -268,9 +262,18 @@ fn quick_gsub(mut arguments: Arguments<'_>, state: &State, room: usize, findings
         Some(Argument::Number(count)) if count.abs() < PLACE_MAX => count as i64,
         Some(_) => return Answer::Unclear,
     };
+    if subject.len() > TEXT_BYTES_MAX {
+        return Answer::Unclear;
+    }
     let search = Search::new(state, subject, pattern);
-    let replaced = search.replaced(template, (count_max, room), &mut findings.text);
-    answer(replaced.map(|count| findings.values.extend([Found::Text, Found::Number(count as f64)])))
+    match search.replaced(template, (count_max, TEXT_BYTES_MAX), &mut findings.text) {
+        Ok(Some(count)) => {
+            findings.values.extend([Found::Text, Found::Number(count as f64)]);
+            Answer::Given
+        }
+        Ok(None) => Answer::Unclear,
+        Err(fault) => answer(Err(fault)),
+    }
 }
 
 /// `gsub` with what is no string: the result and the number of replacements where it is one after all. With a
@@ -293,14 +296,21 @@ fn gsub(given: &Given<'_>, state: &State) -> Result<MultiValue> {
     }
     let (template, room, mut out) = (given.string(2)?, state.spare_bytes(given.lua), Vec::new());
     let replaced = search.replaced(&template, (count_max, room), &mut out);
-    let count = replaced.map_err(|fault| raised(given, fault))?;
+    let replaced = replaced.map_err(|fault| raised(given, fault))?;
+    let count = replaced.ok_or_else(|| state.stop_out_of_memory())?;
     let out = state.lifted(given.lua, out.len() + 64, || string(given.lua, &out))?;
     Ok(MultiValue::from_iter([out, Value::Integer(count)]))
 }
 
 impl Search<'_> {
-    /// Writes the subject with up to `count_max` matches replaced, and returns how many were.
-    fn replaced(&self, template: &[u8], (count_max, room): (i64, usize), out: &mut Vec<u8>) -> Searched<i64> {
+    /// Writes the subject with up to `count_max` matches replaced, and returns how many were; None where that
+    /// would be longer than `room`.
+    fn replaced(
+        &self,
+        template: &[u8],
+        (count_max, room): (i64, usize),
+        out: &mut Vec<u8>,
+    ) -> Searched<Option<i64>> {
         let (mut count, mut copied, mut from) = (0, 0, 0);
         while count < count_max && from <= self.subject.len() {
             let found = self.first(from, |from, end, captures| {
@@ -309,7 +319,9 @@ impl Search<'_> {
                 Ok((from, end))
             })?;
             let Some((start, end)) = found else { break };
-            self.check_room(out.len(), room)?;
+            if out.len() > room {
+                return Ok(None);
+            }
             count += 1;
             copied = end;
             from = if end > start { end } else { start + 1 };
@@ -318,16 +330,7 @@ impl Search<'_> {
             }
         }
         out.extend_from_slice(&self.subject[copied..]);
-        self.check_room(out.len(), room)?;
-        Ok(count)
-    }
-
-    fn check_room(&self, bytes: usize, room: usize) -> Searched<()> {
-        if bytes > room {
-            let _ = self.state.stop_out_of_memory();
-            return Err(Fault::Stopped);
-        }
-        Ok(())
+        Ok((out.len() <= room).then_some(count))
     }
 
     /// Appends a replacement: `%1` is a capture, `%0` the match, `%` before anything else is that. One at the
@@ -364,13 +367,12 @@ impl Search<'_> {
 }
 
 /// `rep` of what is not long.
-fn quick_rep(mut arguments: Arguments<'_>, _: &State, room: usize, findings: &mut Findings) -> Answer {
-    const LEN_MAX: usize = 64 << 10;
+fn quick_rep(mut arguments: Arguments<'_>, findings: &mut Findings) -> Answer {
     let (Some(Argument::Bytes(text)), Some(Argument::Number(count))) = (arguments.next(), arguments.next())
     else {
         return Answer::Unclear;
     };
-    let is_short = count < PLACE_MAX && (text.len() as f64) * count.max(0.0) <= LEN_MAX.min(room) as f64;
+    let is_short = count < PLACE_MAX && (text.len() as f64) * count.max(0.0) <= TEXT_BYTES_MAX as f64;
     if !is_short {
         return Answer::Unclear;
     }

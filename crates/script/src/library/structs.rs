@@ -14,7 +14,7 @@
 //! used (CVE-2018-11219, CVE-2020-14147).
 use super::given::Given;
 use crate::state::State;
-use lua::{Answer, Argument, Arguments, Findings, Found};
+use lua::{Answer, Argument, Arguments, Findings, Found, TEXT_BYTES_MAX};
 use mlua::{Error, Lua, MultiValue, Result, Table, Value, Variadic};
 use std::rc::Rc;
 
@@ -268,10 +268,9 @@ fn pack(given: &Given<'_>, state: &State) -> Result<MultiValue> {
 
 /// Of few bytes.
 fn quick_pack(arguments: Arguments<'_>, findings: &mut Findings) -> Answer {
-    const LEN_MAX: usize = 64 << 10;
     let Some(Argument::Bytes(text)) = arguments.get(0) else { return Answer::Unclear };
     findings.values.push(Found::Text);
-    answer(pack_into(&arguments, text, LEN_MAX, &mut findings.text))
+    answer(pack_into(&arguments, text, TEXT_BYTES_MAX, &mut findings.text))
 }
 
 /// What is not done here is left to the slower function.
