@@ -149,13 +149,15 @@ where
             return 0;
         }
         WALK.iter().for_each(|index| ffi::lua_pushvalue(state, ffi::lua_upvalueindex(*index)));
+        // An error ends the walk.
+        ffi::lua_pushnil(state);
+        ffi::lua_replace(state, ffi::lua_upvalueindex(NUMBER));
         let count = call::<F>(state);
         let first = ffi::lua_gettop(state) - count + 1;
-        match count {
-            0 => ffi::lua_pushnil(state),
-            _ => ffi::lua_pushvalue(state, first),
+        if count > 0 {
+            ffi::lua_pushvalue(state, first);
+            ffi::lua_replace(state, ffi::lua_upvalueindex(NUMBER));
         }
-        ffi::lua_replace(state, ffi::lua_upvalueindex(NUMBER));
         (count - 1).max(0)
     }
 }

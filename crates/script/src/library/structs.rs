@@ -229,7 +229,7 @@ fn to_bits(n: f64) -> u64 {
 /// Writes the values behind the format, at most about `room` bytes of them; false where they are more.
 fn pack_into(source: &dyn Source, text: &[u8], room: usize, out: &mut Vec<u8>) -> Result<bool> {
     let mut format = Format::new(source, text);
-    let mut index = 1;
+    let (mut index, mut has_room) = (1, true);
     while let Next::Value { letter, size, padding } = format.next(out.len())? {
         out.resize(out.len() + padding, 0);
         match letter {
@@ -243,14 +243,17 @@ fn pack_into(source: &dyn Source, text: &[u8], room: usize, out: &mut Vec<u8>) -
                 let len = if letter == b's' || size == 0 { value.len() } else { size };
                 // The C library has counted the string already.
                 let value = value.get(..len).ok_or_else(|| source.bad(index + 1, b"string too short"))?;
-                out.extend_from_slice(value);
-                out.extend((letter == b's').then_some(0));
+                has_room = value.len() <= room.saturating_sub(out.len());
+                if has_room {
+                    out.extend_from_slice(value);
+                    out.extend((letter == b's').then_some(0));
+                }
                 Ok(())
             })?,
             _ => return Err(format.unknown(letter)),
         }
         index += usize::from(letter != b'x');
-        if out.len() > room {
+        if !has_room || out.len() > room {
             return Ok(false);
         }
     }

@@ -148,6 +148,15 @@ fn memory_is_bounded_and_its_end_is_not_caught() {
 }
 
 #[test]
+fn an_iterator_whose_captures_fail_comes_to_its_end() {
+    answers(
+        "local it, n = string.gmatch('aaa', '(()a'), 0 repeat local ok, v = pcall(it) n = n + 1 until ok or n > 9 \
+         return n < 9 and 1 or n",
+        ":1\r\n",
+    );
+}
+
+#[test]
 fn recursion_is_bounded() {
     fails("local function f() return f() + 1 end return f()", "stack overflow");
     fails(

@@ -114,6 +114,8 @@ impl<T> Lending<T> {
 
     /// There may be something to do for threads that have nothing else to do.
     pub(crate) fn poke(&self) {
+        // Whoever holds the lock may be about to sleep, after it had looked.
+        drop(self.queue());
         self.is_changed.notify_all();
     }
 

@@ -170,10 +170,15 @@ impl Moving {
     /// A request begins to run in parts; false where it has to wait, for another one or because one of its
     /// keys is moving or held. The caller holds all gates.
     pub(crate) fn begin_parts(&self, db: u16, request: Arc<dyn InParts>) -> bool {
-        let (keys, held) = (lock(&self.keys), lock(&self.held));
+        let (keys, mut held) = (lock(&self.keys), lock(&self.held));
         let mut current = lock(&self.in_parts);
-        let mut others = keys.iter().chain(held.keys.keys());
-        if current.is_some() || others.any(|(other, name)| *other == db && request.names(Some(db), name)) {
+        let names = |(other, name): &Place| *other == db && request.names(Some(db), name);
+        let mut is_free = current.is_none() && !keys.iter().any(names);
+        for (_, (_, is_waited_for)) in held.keys.iter_mut().filter(|(key, _)| names(key)) {
+            // It is tried again too.
+            (*is_waited_for, is_free) = (true, false);
+        }
+        if !is_free {
             return false;
         }
         *current = Some(request);
