@@ -2,7 +2,7 @@
 use crate::reply::{self, Marks};
 use crate::wanted::is_unwanted;
 use mlua::ffi::{self, lua_State};
-use mlua::{Function, Lua, Result};
+use mlua::{Function, Lua, Result, Variadic};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
@@ -16,6 +16,16 @@ pub enum Argument<'a> {
     Number(f64),
     /// Of any other type.
     Other,
+}
+
+impl Argument<'_> {
+    /// A number without its fraction, where that is the same in 32 bits and in 64.
+    pub fn int(self) -> Option<i64> {
+        match self {
+            Argument::Number(number) if number.abs() < f64::from(i32::MAX) => Some(number as i64),
+            _ => None,
+        }
+    }
 }
 
 /// The arguments of a call. They lie on the interpreter's stack as long as the call runs.
@@ -118,42 +128,28 @@ where
     R: AsRef<[u8]> + 'static,
     F: Fn(Arguments<'_>, &mut R) -> Outcome + 'static,
 {
-    closure(lua, Bound { room: RefCell::new(room), body }, call::<R, F>)
+    closure(lua, Bound { room: RefCell::new(room), body }, &[], call::<R, F>)
 }
 
-/// Makes `call` a function of Lua over the address of `body`, which lives as long as the function.
-pub(crate) fn closure<F: 'static>(lua: &Lua, body: F, call: ffi::lua_CFunction) -> Result<Function> {
-    let body = Box::new(body);
-    let address: *const F = &raw const *body;
-    let owner = lua.create_any_userdata(body)?;
-    // SAFETY: the closure runs in a protected call with the owner as its argument, and owns nothing. The
-    // owner is the function's second upvalue, where scripts cannot reach it, and boxes do not move: so the
-    // body is at its address while the function can be called.
-    unsafe {
-        lua.exec_raw(owner, |state| {
-            ffi::lua_pushlightuserdata(state, address.cast_mut().cast());
-            ffi::lua_insert(state, 1);
-            ffi::lua_pushcclosure(state, call, 2);
-        })
-    }
-}
-
-/// The same, for a function that calls another, which is its third upvalue.
-pub(crate) fn closure_over<F: 'static>(
+/// Makes `call` a function of Lua over the address of `body`, which lives as long as the function. The
+/// address is its first upvalue; from the third on are the functions that it calls.
+pub(crate) fn closure<F: 'static>(
     lua: &Lua,
     body: F,
-    other: &Function,
+    others: &[Function],
     call: ffi::lua_CFunction,
 ) -> Result<Function> {
     let body = Box::new(body);
     let address: *const F = &raw const *body;
     let owner = lua.create_any_userdata(body)?;
-    // SAFETY: as for `closure`.
+    // SAFETY: the closure runs in a protected call with the owner and the functions as its arguments, and
+    // owns nothing. The owner is the function's second upvalue, where scripts cannot reach it, and boxes do
+    // not move: so the body is at its address while the function can be called.
     unsafe {
-        lua.exec_raw((owner, other), |state| {
+        lua.exec_raw((owner, Variadic::from(others.to_vec())), |state| {
             ffi::lua_pushlightuserdata(state, address.cast_mut().cast());
             ffi::lua_insert(state, 1);
-            ffi::lua_pushcclosure(state, call, 3);
+            ffi::lua_pushcclosure(state, call, ffi::lua_gettop(state));
         })
     }
 }

@@ -12,6 +12,8 @@ use std::ffi::c_int;
 
 /// No more elements are moved here.
 const MOVED_MAX: f64 = 100_000.0;
+/// From here on numbers do not fit into 64 bits.
+const BEYOND: f64 = (1_u64 << 63) as f64;
 /// The upvalues.
 const REFUSES: c_int = 1;
 const MOVES: c_int = 2;
@@ -46,7 +48,7 @@ unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
             return 0;
         }
         // As C's casts make it an `int`: what does not fit into 64 bits has none of the lowest.
-        let place = if place.is_finite() { i64::from(place as i64 as c_int) } else { 0 };
+        let place = if place.abs() < BEYOND { i64::from(place as i64 as c_int) } else { 0 };
         for index in (place + 1..=end).rev() {
             ffi::lua_rawgeti(state, 1, index - 1);
             ffi::lua_rawseti(state, 1, index);

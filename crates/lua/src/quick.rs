@@ -1,13 +1,14 @@
 //! Functions of Rust that take strings and numbers where these lie, and answer with numbers, parts of their
 //! arguments, and text: `string.find` and its kin. A body answers what is clear. All else, a number in the
 //! place of a string or an error, is left to a slower function, which is called with the same arguments.
-use crate::function::{Arguments, closure_over, guarded};
+use crate::function::{Arguments, closure, guarded};
 use crate::reply::push_bytes;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, Result};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_int};
 use std::ops::Range;
+use std::slice::from_ref;
 
 /// A value that is answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +68,7 @@ pub fn quick<F>(lua: &Lua, slow: &Function, body: F) -> Result<Function>
 where
     F: Fn(Arguments<'_>, &mut Findings) -> Answer + 'static,
 {
-    closure_over(lua, Bound { room: RefCell::default(), body }, slow, call::<F>)
+    closure(lua, Bound { room: RefCell::default(), body }, from_ref(slow), call::<F>)
 }
 
 /// Makes a function that takes a subject and a pattern and returns what a loop calls: that asks the body, or
@@ -77,7 +78,7 @@ pub fn walker<F>(lua: &Lua, slow: &Function, body: F) -> Result<Function>
 where
     F: Fn(Arguments<'_>, &mut Findings) -> Answer + 'static,
 {
-    closure_over(lua, Bound { room: RefCell::default(), body }, slow, begin_walk::<F>)
+    closure(lua, Bound { room: RefCell::default(), body }, from_ref(slow), begin_walk::<F>)
 }
 
 /// What Lua calls.

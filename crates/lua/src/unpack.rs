@@ -62,7 +62,7 @@ where
         Form::One => call::<F, 1>,
         Form::Limit => call::<F, 2>,
     };
-    closure(lua, may_go_on, call)
+    closure(lua, may_go_on, &[], call)
 }
 
 /// What Lua calls, with so many numbers behind the bytes.

@@ -45,7 +45,7 @@ pub fn writer<F>(lua: &Lua, out: &Buffer, body: F) -> Result<Function>
 where
     F: Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static,
 {
-    closure(lua, Bound { out: Rc::clone(out), body }, call::<F, false>)
+    closure(lua, Bound { out: Rc::clone(out), body }, &[], call::<F, false>)
 }
 
 /// The same, for a body that writes one value in MessagePack ([`NULL`](crate::NULL) included), which is then
@@ -54,7 +54,7 @@ pub fn maker<F>(lua: &Lua, out: &Buffer, body: F) -> Result<Function>
 where
     F: Fn(Stack<'_>, &mut Vec<u8>) -> Written + 'static,
 {
-    closure(lua, Bound { out: Rc::clone(out), body }, call::<F, true>)
+    closure(lua, Bound { out: Rc::clone(out), body }, &[], call::<F, true>)
 }
 
 /// What Lua calls.

@@ -49,11 +49,7 @@ fn random(lua: &Lua, state: &State, values: &[Value]) -> Result<f64> {
 }
 
 fn quick_random(arguments: Arguments<'_>, findings: &mut Findings, state: &State) -> Answer {
-    const FAR: f64 = (1_u64 << 31) as f64;
-    let bound = |index: usize| match arguments.get(index) {
-        Some(Argument::Number(number)) if number.abs() < FAR => Some(number as i64),
-        _ => None,
-    };
+    let bound = |index: usize| arguments.get(index).and_then(Argument::int);
     let count = (0..3).take_while(|index| arguments.get(*index).is_some()).count();
     let interval = match (count, bound(0), bound(1)) {
         (0, ..) => None,

@@ -29,9 +29,6 @@ struct Question<'a> {
 /// A search. It leaves what it has found; its numbers are places.
 type Body = fn(&State, &Question<'_>, &mut Vec<Found>) -> Searched<()>;
 
-/// Numbers that are as they are meant, whatever they are taken for.
-const PLACE_MAX: f64 = (1_u64 << 31) as f64;
-
 pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> {
     // How many functions stand between the slower one and the script, its quick one among them.
     let searches: [(&str, Body, usize); 4] =
@@ -70,11 +67,7 @@ fn quick_search(mut arguments: Arguments<'_>, findings: &mut Findings, state: &S
     let (Some(Argument::Bytes(subject)), Some(Argument::Bytes(pattern))) = (subject, pattern) else {
         return Answer::Unclear;
     };
-    let start = match arguments.next() {
-        None => 1,
-        Some(Argument::Number(start)) if start.abs() < PLACE_MAX => start as i64,
-        Some(_) => return Answer::Unclear,
-    };
+    let Some(start) = arguments.next().map_or(Some(1), Argument::int) else { return Answer::Unclear };
     let question = Question { subject, pattern, start, is_plain: arguments.next_is_true() };
     answer(body(state, &question, &mut findings.values))
 }
@@ -257,14 +250,10 @@ fn quick_gsub(mut arguments: Arguments<'_>, findings: &mut Findings, state: &Sta
     else {
         return Answer::Unclear;
     };
-    let count_max = match arguments.next() {
-        None => i64::MAX,
-        Some(Argument::Number(count)) if count.abs() < PLACE_MAX => count as i64,
-        Some(_) => return Answer::Unclear,
-    };
-    if subject.len() > TEXT_BYTES_MAX {
+    let count_max = arguments.next().map_or(Some(i64::MAX), Argument::int);
+    let Some(count_max) = count_max.filter(|_| subject.len() <= TEXT_BYTES_MAX) else {
         return Answer::Unclear;
-    }
+    };
     let search = Search::new(state, subject, pattern);
     match search.replaced(template, (count_max, TEXT_BYTES_MAX), &mut findings.text) {
         Ok(Some(count)) => {
@@ -368,17 +357,13 @@ impl Search<'_> {
 
 /// `rep` of what is not long.
 fn quick_rep(mut arguments: Arguments<'_>, findings: &mut Findings) -> Answer {
-    let (Some(Argument::Bytes(text)), Some(Argument::Number(count))) = (arguments.next(), arguments.next())
-    else {
-        return Answer::Unclear;
-    };
-    let is_short = count < PLACE_MAX && (text.len() as f64) * count.max(0.0) <= TEXT_BYTES_MAX as f64;
-    if !is_short {
+    let (text, count) = (arguments.next(), arguments.next().and_then(Argument::int));
+    let (Some(Argument::Bytes(text)), Some(count)) = (text, count) else { return Answer::Unclear };
+    let count = if text.is_empty() { 0 } else { usize::try_from(count).unwrap_or(0) };
+    if text.len().saturating_mul(count) > TEXT_BYTES_MAX {
         return Answer::Unclear;
     }
-    for _ in 0..(count.max(0.0) as usize) * usize::from(!text.is_empty()) {
-        findings.text.extend_from_slice(text);
-    }
+    (0..count).for_each(|_| findings.text.extend_from_slice(text));
     findings.values.push(Found::Text);
     Answer::Given
 }

@@ -18,7 +18,7 @@
 //! once in a millisecond: else clients that send one after the other would keep them out.
 use crate::state::clock::Stopwatch;
 use base::Millis;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,13 +64,21 @@ impl Asks {
 /// A key of a database.
 type Place = (u16, Vec<u8>);
 
-/// Keys that commands elsewhere hold.
+/// A key that commands elsewhere hold, or that such commands may not hold yet.
+#[derive(Default)]
+struct Holding {
+    /// How many hold it.
+    commands: usize,
+    /// A request that does not take long waits for it.
+    is_waited_for: bool,
+}
+
 #[derive(Default)]
 struct HeldKeys {
-    /// Each with how many commands hold it, and whether a request that does not take long waits for it.
-    keys: BTreeMap<Place, (usize, bool)>,
-    /// Those which such requests have waited for, since nobody holds them any more: nobody may for a while.
-    calm: Vec<(Stopwatch, Place)>,
+    keys: BTreeMap<Place, Holding>,
+    /// Those which nobody holds any more, and such requests have waited for, in the order in which they were
+    /// let go: nobody may hold them for a while.
+    calm: VecDeque<(Stopwatch, Place)>,
 }
 
 /// See the file's opener.
@@ -136,7 +144,7 @@ impl Moving {
     pub(crate) fn hold(&self, db: u16, names: &[Vec<u8>]) {
         let mut held = lock(&self.held);
         for name in names {
-            held.keys.entry((db, name.clone())).or_default().0 += 1;
+            held.keys.entry((db, name.clone())).or_default().commands += 1;
         }
         self.count.fetch_add(names.len(), Relaxed);
     }
@@ -146,15 +154,16 @@ impl Moving {
         let mut held = lock(&self.held);
         for name in names {
             let key = (db, name.clone());
-            let (holders, is_waited_for) = held.keys.get_mut(&key).expect("it is held");
-            *holders -= 1;
-            if *holders == 0 {
-                let is_waited_for = *is_waited_for;
+            let holding = held.keys.get_mut(&key).expect("it is held");
+            holding.commands -= 1;
+            if holding.commands > 0 {
+                continue;
+            }
+            if std::mem::take(&mut holding.is_waited_for) {
+                held.calm.push_back((Stopwatch::start(), key));
+                self.count.fetch_add(1, Relaxed);
+            } else {
                 held.keys.remove(&key);
-                if is_waited_for {
-                    held.calm.push((Stopwatch::start(), key));
-                    self.count.fetch_add(1, Relaxed);
-                }
             }
         }
         self.count.fetch_sub(names.len(), Relaxed);
@@ -162,9 +171,13 @@ impl Moving {
 
     /// Forgets keys that were not held for long enough.
     fn end_calm(&self, held: &mut HeldKeys) {
-        let before = held.calm.len();
-        held.calm.retain(|(since, _)| u128::from(since.elapsed_ns()) < CALM.as_nanos());
-        self.count.fetch_sub(before - held.calm.len(), Relaxed);
+        let is_over = |(since, _): &mut (Stopwatch, Place)| u128::from(since.elapsed_ns()) >= CALM.as_nanos();
+        while let Some((_, key)) = held.calm.pop_front_if(is_over) {
+            if held.keys.get(&key).is_some_and(|holding| holding.commands == 0) {
+                held.keys.remove(&key);
+            }
+            self.count.fetch_sub(1, Relaxed);
+        }
     }
 
     /// A request begins to run in parts; false where it has to wait, for another one or because one of its
@@ -174,9 +187,10 @@ impl Moving {
         let mut current = lock(&self.in_parts);
         let names = |(other, name): &Place| *other == db && request.names(Some(db), name);
         let mut is_free = current.is_none() && !keys.iter().any(names);
-        for (_, (_, is_waited_for)) in held.keys.iter_mut().filter(|(key, _)| names(key)) {
+        let its = held.keys.iter_mut().filter(|(key, holding)| holding.commands > 0 && names(key));
+        for (_, holding) in its {
             // It is tried again too.
-            (*is_waited_for, is_free) = (true, false);
+            (holding.is_waited_for, is_free) = (true, false);
         }
         if !is_free {
             return false;
@@ -237,16 +251,16 @@ impl Moving {
         let in_parts = self.in_parts().filter(|request| asks.changes || request.writes());
         let (keys, mut held) = (lock(&self.keys), lock(&self.held));
         self.end_calm(&mut held);
-        let HeldKeys { keys: held, calm } = &mut *held;
-        if in_parts.is_none() && keys.is_empty() && (!asks.changes || held.is_empty() && calm.is_empty()) {
+        if in_parts.is_none() && keys.is_empty() && (!asks.changes || held.keys.is_empty()) {
             return false;
         }
-        let mut is_held = |key: &Place| match held.get_mut(key) {
-            Some((_, is_waited_for)) => {
-                *is_waited_for |= !asks.may_hold;
+        let mut is_held = |key: &Place| match held.keys.get_mut(key) {
+            Some(Holding { commands: 0, .. }) => asks.may_hold,
+            Some(holding) => {
+                holding.is_waited_for |= !asks.may_hold;
                 true
             }
-            None => asks.may_hold && calm.iter().any(|(_, calm)| calm == key),
+            None => false,
         };
         let db = (!asks.goes_further).then_some(asks.db);
         names.any(|name| {

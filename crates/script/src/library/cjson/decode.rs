@@ -71,9 +71,6 @@ pub(super) fn decode(
     state: &State,
     (room, out): (usize, &mut Vec<u8>),
 ) -> Written {
-    if stack.count() != 1 {
-        return Written::BadArgument(1, c"expected 1 argument");
-    }
     let number;
     let text = match stack.argument(1) {
         Seen::String(text) => text,

@@ -26,9 +26,6 @@ pub(super) fn encode(
     state: &State,
     (room, out): (usize, &mut Vec<u8>),
 ) -> Written {
-    if stack.count() != 1 {
-        return Written::BadArgument(1, c"expected 1 argument");
-    }
     written((Encoder { settings, state, out, room }).run(stack), out)
 }
 

@@ -8,6 +8,7 @@ mod number;
 use super::bounded::{maker, writer};
 use super::given::Given;
 use crate::state::State;
+use lua::{Stack, Written};
 use mlua::{Lua, Result, Table, Value, Variadic};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -161,15 +162,8 @@ fn object(lua: &Lua, state: &Rc<State>) -> Result<Table> {
         };
         table.raw_set(name, lua.create_function(function)?)?;
     }
-    let shared = Rc::clone(&common);
-    let encode = writer(lua, state, move |stack, state, room, out| {
-        encode::encode(stack, shared.get(), state, (room, out))
-    })?;
-    table.raw_set("encode", encode)?;
-    let decode = maker(lua, state, move |stack, state, room, out| {
-        decode::decode(stack, common.get(), state, (room, out))
-    })?;
-    table.raw_set("decode", decode)?;
+    table.raw_set("encode", writer(lua, state, of_one(&common, encode::encode))?)?;
+    table.raw_set("decode", maker(lua, state, of_one(&common, decode::decode))?)?;
     let shared = Rc::clone(state);
     let new = move |lua: &Lua, ()| object(lua, &shared);
     table.raw_set("new", lua.create_function(new)?)?;
@@ -177,6 +171,21 @@ fn object(lua: &Lua, state: &Rc<State>) -> Result<Table> {
     table.raw_set("_NAME", "cjson")?;
     table.raw_set("_VERSION", "2.1.0")?;
     Ok(table)
+}
+
+/// Writes what it makes of the one value that it is given, in at most so many bytes.
+type Body = fn(&mut Stack<'_>, Settings, &State, (usize, &mut Vec<u8>)) -> Written;
+
+/// A body that is given its object's settings, and one value.
+fn of_one(
+    settings: &Rc<Cell<Settings>>,
+    body: Body,
+) -> impl Fn(&mut Stack<'_>, &State, usize, &mut Vec<u8>) -> Written + 'static {
+    let settings = Rc::clone(settings);
+    move |stack, state, room, out| match stack.count() {
+        1 => body(stack, settings.get(), state, (room, out)),
+        _ => Written::BadArgument(1, c"expected 1 argument"),
+    }
 }
 
 pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> {
