@@ -5,7 +5,7 @@
 //! and costs nothing to start. Whoever runs commands decides by `run` alone what a handler may see: its keys,
 //! the whole keyspace, or (in the server's own tables, which have another `R`) the session and everything
 //! shared.
-use crate::work::STEPS_AN_EDIT;
+use crate::work::{STEP_BYTES, STEPS_AN_EDIT};
 use crate::{Acl, Call, FixedKeys, Flags, Group, KeySpec, WholeCall};
 
 pub use crate::call::Done;
@@ -169,7 +169,10 @@ impl Long {
     /// looked for, removed or stored.
     pub const fn of_words(writes: fn(&resp::Args<'_>) -> bool, run: fn(&mut Call<'_, '_>) -> Done) -> Long {
         Long {
-            work: |call| Some(call.args.len() as u64 * STEPS_AN_EDIT),
+            work: |call| {
+                let bytes = call.args.framed_bytes_from(0) as u64;
+                Some(call.args.len() as u64 * STEPS_AN_EDIT + bytes / STEP_BYTES)
+            },
             writes,
             words_min: 0,
             is_quick: None,

@@ -14,9 +14,14 @@ use store::{Extent, Key, View, ZSetCopy};
 /// away much less, so that every test of these commands also tests that.
 pub const LONG_STEPS: u64 = if cfg!(debug_assertions) { 150 } else { 10_000 };
 
-const STEP_BYTES: u64 = 1 << 8;
+pub(crate) const STEP_BYTES: u64 = 1 << 8;
+/// Nobody asks how large so few elements are: to look at them takes as long as it does to run the request
+/// where they are small.
+pub(crate) const FEW_ELEMENTS: u64 = if cfg!(debug_assertions) { 4 } else { 32 };
 /// An element that is removed, or stored, takes as long as several that are looked at.
 pub(crate) const STEPS_AN_EDIT: u64 = 4;
+/// The same of elements that a request names one by one, in so many words.
+pub(crate) const NAMED_FEW: u8 = if cfg!(debug_assertions) { 8 } else { 100 };
 
 impl Call<'_, '_> {
     pub(crate) fn extent(&self, key: &Key<'_>) -> Extent {
@@ -25,8 +30,28 @@ impl Call<'_, '_> {
 
     /// How many elements each of its keys has.
     pub(crate) fn elements(&self) -> impl Iterator<Item = u64> {
-        self.keys().iter().map(|key| self.extent(key).elements)
+        self.keys().iter().map(|key| self.view.elements(key))
     }
+
+    /// How many steps it takes to copy each of its keys, or to compare all of its elements.
+    fn texts(&self) -> impl Iterator<Item = u64> {
+        self.keys().iter().map(|key| steps_of_texts(self.extent(key)))
+    }
+}
+
+fn steps_of_texts(extent: Extent) -> u64 {
+    extent.elements + extent.bytes / STEP_BYTES
+}
+
+/// So many elements are copied, removed or stored, or fewer if there are no more. Where they are few, and
+/// the first look would tell no more, nobody looks.
+pub(crate) fn edited(extent: impl FnOnce() -> Extent, count: u64) -> u64 {
+    if count < FEW_ELEMENTS {
+        return 0;
+    }
+    let extent = extent();
+    let steps = STEPS_AN_EDIT + extent.element_bytes() / STEP_BYTES;
+    extent.elements.min(count).saturating_mul(steps)
 }
 
 /// Every element of every key.
@@ -34,9 +59,14 @@ pub(crate) fn all(call: &mut Call<'_, '_>) -> Option<u64> {
     Some(call.elements().sum())
 }
 
+/// Every element of every key, and every byte of it.
+pub(crate) fn all_texts(call: &mut Call<'_, '_>) -> Option<u64> {
+    Some(call.texts().sum())
+}
+
 /// The elements of the smallest key, each looked for in all others.
 pub(crate) fn smallest_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(call.elements().min().unwrap_or(0).saturating_mul(call.keys().len() as u64))
+    Some(call.texts().min().unwrap_or(0).saturating_mul(call.keys().len() as u64))
 }
 
 /// So often members are looked up in the other sets before a request is sent to another thread: to send it
@@ -72,7 +102,7 @@ pub(crate) fn smallest_in_all_to_limit(call: &mut Call<'_, '_>) -> Option<u64> {
 
 /// The elements of the first key, each looked for in all others.
 pub(crate) fn first_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(call.elements().next().unwrap_or(0).saturating_mul(call.keys().len() as u64))
+    Some(call.texts().next().unwrap_or(0).saturating_mul(call.keys().len() as u64))
 }
 
 /// Whether the request has an option by which it stores what it has found.
@@ -84,18 +114,18 @@ pub(crate) fn stores(args: &Args<'_>) -> bool {
 
 /// Of a command that stores under its first key what it makes of the others: every element of these.
 pub(crate) fn all_of_sources(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(call.elements().skip(1).sum())
+    Some(call.texts().skip(1).sum())
 }
 
 /// The elements of the smallest of these, each looked for in all others.
 pub(crate) fn smallest_of_sources_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
-    let smallest = call.elements().skip(1).min().unwrap_or(0);
+    let smallest = call.texts().skip(1).min().unwrap_or(0);
     Some(smallest.saturating_mul(call.keys().len() as u64 - 1))
 }
 
 /// The elements of the first of these, each looked for in all others.
 pub(crate) fn first_of_sources_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
-    let first = call.elements().nth(1).unwrap_or(0);
+    let first = call.texts().nth(1).unwrap_or(0);
     Some(first.saturating_mul(call.keys().len() as u64 - 1))
 }
 
@@ -108,21 +138,18 @@ pub(crate) fn texts_of_sources(call: &mut Call<'_, '_>) -> Option<u64> {
 /// As many elements of a key as the third word says, which are removed.
 pub(crate) fn popped(call: &mut Call<'_, '_>) -> Option<u64> {
     let count = call.args.get(2).and_then(parse_i64).unwrap_or(0);
-    let count = u64::try_from(count).unwrap_or(0);
-    if count < LONG_STEPS / STEPS_AN_EDIT {
-        return Some(0);
-    }
-    Some(call.extent(call.key(0)).elements.min(count).saturating_mul(STEPS_AN_EDIT))
+    Some(edited(|| call.extent(call.key(0)), u64::try_from(count).unwrap_or(0)))
 }
 
 /// As many elements as COUNT says of the first key that has any.
 pub(crate) fn popped_of_several(call: &mut Call<'_, '_>) -> Option<u64> {
-    let count = count_of(&call.args, 3);
-    if count < LONG_STEPS / STEPS_AN_EDIT {
-        return Some(0);
-    }
-    let first = call.elements().find(|elements| *elements > 0).unwrap_or(0);
-    Some(first.min(count).saturating_mul(STEPS_AN_EDIT))
+    let first = || call.keys().iter().map(|key| call.extent(key)).find(|extent| extent.elements > 0);
+    Some(edited(|| first().unwrap_or_default(), count_of(&call.args, 3)))
+}
+
+/// As many elements of a key as the request has words, which are copied, and may be removed.
+pub(crate) fn named(call: &mut Call<'_, '_>) -> Option<u64> {
+    Some(edited(|| call.extent(call.key(0)), call.args.len() as u64))
 }
 
 /// So many elements of a key, which are removed or stored. They are counted only where all of them are many.
@@ -131,10 +158,12 @@ pub(crate) fn of_part<'k>(
     key: &Key<'k>,
     count: impl FnOnce(&mut View<'k>, &Key<'k>) -> u64,
 ) -> Option<u64> {
-    if call.extent(key).elements < LONG_STEPS / STEPS_AN_EDIT {
+    let extent = call.extent(key);
+    let steps = STEPS_AN_EDIT + extent.element_bytes() / STEP_BYTES;
+    if extent.elements.saturating_mul(steps) < LONG_STEPS {
         return Some(0);
     }
-    Some(count(call.view, key).saturating_mul(STEPS_AN_EDIT))
+    Some(count(call.view, key).saturating_mul(steps))
 }
 
 /// So many bytes of a string are searched before a request is sent to another thread.
@@ -145,23 +174,27 @@ pub(crate) fn of_bytes(count: u64) -> u64 {
     count / STEP_BYTES
 }
 
-/// Every element of a key, and every byte.
-pub(crate) fn elements_and_bytes(call: &mut Call<'_, '_>) -> Option<u64> {
-    let extent = call.extent(call.key(0));
-    Some(extent.elements + extent.bytes / STEP_BYTES)
-}
-
 /// So many different elements of a key, drawn at random, as the second argument says: all of them are gone
 /// through where most are wanted. Where it is negative they may be the same, and are drawn as the client
 /// reads.
 pub(crate) fn drawn(call: &mut Call<'_, '_>) -> Option<u64> {
     let count = call.args.get(2).and_then(parse_i64).unwrap_or(0);
-    Some(call.extent(call.key(0)).elements.min(u64::try_from(count).unwrap_or(0)))
+    Some(looked_at(call, u64::try_from(count).unwrap_or(0)))
 }
 
 /// As many elements of a key as COUNT says, behind the cursor.
 pub(crate) fn scanned(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(call.extent(call.key(0)).elements.min(count_of(&call.args, 3)))
+    let count = count_of(&call.args, 3);
+    Some(looked_at(call, count))
+}
+
+/// As many elements of a key, each of which is copied.
+fn looked_at(call: &Call<'_, '_>, count: u64) -> u64 {
+    if count < FEW_ELEMENTS {
+        return 0;
+    }
+    let extent = call.extent(call.key(0));
+    extent.elements.min(count).saturating_mul(1 + extent.element_bytes() / STEP_BYTES)
 }
 
 /// As many keys of the database as COUNT says, behind the cursor. A SCAN that takes a while leaves the keys

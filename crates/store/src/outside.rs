@@ -12,8 +12,8 @@ pub(crate) trait Outside {
     /// OBJECT ENCODING's name.
     fn encoding(&self) -> &'static str;
 
-    /// About how many bytes it takes; None where that would take long to find out, and may be much.
-    fn bytes(&self) -> Option<u64>;
+    /// About how many bytes it takes, as far as a few of its leaves tell.
+    fn bytes(&self) -> u64;
 
     /// Of about how many of so many equal parts nobody else is an owner at this moment. Clones share
     /// everything but what was edited since.

@@ -142,7 +142,7 @@ pub(super) fn run(call: &mut Call<'_, '_>, source: Key<'_>, grammar: Grammar) ->
 /// counted only where all members together are many.
 pub(super) fn members_searched(call: &mut Call<'_, '_>, source: usize, grammar: Grammar) -> Option<u64> {
     let source = call.key(source);
-    if call.view.extent(source).elements < LONG_STEPS {
+    if call.view.elements(source) < LONG_STEPS {
         return Some(0);
     }
     Some(members_around(call, source, grammar).unwrap_or(0))

@@ -4,7 +4,7 @@
 //! becomes text in the reply.
 use super::row::{ABOUT, ROW};
 use crate::walk::{self, Share};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec, Long, work};
 use base::Item;
 use resp::Reply;
 use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ pub(super) const HMGET: Command = Command {
         args: &[Arg::key("key", 0), Arg::str("field").many()],
         ..ABOUT
     },
-    run: DataRun::Keys(hmget),
+    run: DataRun::Long(&Long::reading(work::named, hmget).with_words(work::NAMED_FEW)),
     ..ROW
 };
 

@@ -3,7 +3,7 @@ use super::deadline::{FIELDS, Named, TOLD, tell_deadlines, time_of};
 use super::row::{ABOUT, HDEL_EVENT, HEXPIRE_EVENT, HPERSIST_EVENT, HSET_EVENT, ROW};
 use crate::argument::{int, is_word};
 use crate::lifetime::Lifetime;
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::Millis;
 use base::text::{I64Text, parse_i64};
 use resp::Args;
@@ -36,7 +36,7 @@ pub(super) const HGETEX: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(hgetex),
+    run: DataRun::Long(&Long::writing(work::named, hgetex).with_words(work::NAMED_FEW)),
     ..ROW
 };
 
@@ -87,7 +87,7 @@ pub(super) const HGETDEL: Command = Command {
         args: &[Arg::key("key", 0), FIELDS],
         ..ABOUT
     },
-    run: DataRun::Keys(hgetdel),
+    run: DataRun::Long(&Long::writing(work::named, hgetdel).with_words(work::NAMED_FEW)),
     ..ROW
 };
 

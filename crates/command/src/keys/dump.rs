@@ -21,7 +21,7 @@ pub(super) const DUMP: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long::reading(work::elements_and_bytes, dump)),
+    run: DataRun::Long(&Long::reading(work::all_texts, dump)),
     ..ROW
 };
 

@@ -83,7 +83,7 @@ pub(super) const SUNION: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
-    run: DataRun::Long(&Long::reading(work::all, sunion)),
+    run: DataRun::Long(&Long::reading(work::all_texts, sunion)),
     ..ROW
 };
 

@@ -3,8 +3,9 @@ use super::effect::{self, Holding, Place};
 use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry, steps_in_group};
 use crate::argument::{int, is_word};
-use crate::work::STEPS_AN_EDIT;
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec, Long};
+use crate::{
+    Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Effects, Error, Flags, KeySpec, Long, work,
+};
 use base::Millis;
 use base::text::parse_i64;
 use std::ops::ControlFlow;
@@ -35,7 +36,7 @@ pub(super) const XCLAIM: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
-    run: DataRun::Keys(xclaim),
+    run: DataRun::Long(&Long::writing(work::named, xclaim).with_words(work::NAMED_FEW)),
     ..ROW
 };
 
@@ -279,11 +280,13 @@ fn auto(call: &Call<'_, '_>) -> Result<Auto, Error> {
 fn looked_at(call: &mut Call<'_, '_>) -> Option<u64> {
     const STEPS_A_LOOK: u64 = 2;
     let Ok(auto) = auto(call) else { return Some(0) };
-    steps_in_group(call, call.args.at(2), |group| {
+    let mut claimed = 0;
+    let looks = steps_in_group(call, call.args.at(2), |group| {
         let pending = group.pending_len();
-        let looks = pending.min(auto.count.saturating_mul(LOOKS_PER_CLAIM));
-        Some((looks * STEPS_A_LOOK).max(pending.min(auto.count) * STEPS_AN_EDIT))
-    })
+        claimed = pending.min(auto.count);
+        Some(pending.min(auto.count.saturating_mul(LOOKS_PER_CLAIM)) * STEPS_A_LOOK)
+    })?;
+    Some(looks.max(work::edited(|| call.extent(call.key(0)), claimed)))
 }
 
 /// What XAUTOCLAIM found before it took anything.

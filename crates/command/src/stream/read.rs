@@ -8,12 +8,12 @@ use super::row::{ABOUT, CONSUMER_CREATED, ROW};
 use super::{id, note_lookup, reply_entry};
 use crate::argument::{int, is_word};
 use crate::wait::{self, Wait};
-use crate::work::STEPS_AN_EDIT;
 use crate::{
     Access, Arg, Arity, Begin, Call, Command, DataRun, Doc, Done, Error, Find, Flags, KeySpec, LONG_STEPS,
-    Long,
+    Long, work,
 };
 use base::Millis;
+use base::text::parse_i64;
 use resp::{Args, Protocol, Reply};
 use std::ops::ControlFlow;
 use store::{Acknowledgment, ConsumerId, Direction, Id, Key, Kind, Member, Pending, Stream, StreamMut};
@@ -117,25 +117,29 @@ fn read_at_once(call: &mut Call<'_, '_>) -> Option<u64> {
 
 /// The entries that are given to the consumer, or given again, each of which is noted.
 fn given(call: &mut Call<'_, '_>) -> Option<u64> {
-    if call.elements().sum::<u64>() < LONG_STEPS / STEPS_AN_EDIT {
+    if gives_few(&call.args) || call.elements().sum::<u64>() < work::FEW_ELEMENTS {
         return Some(0);
     }
     let request = request(&call.args, Reader::InGroup, call.view.clock()).ok()?;
     let name = request.name?;
-    if request.count.is_some_and(|count| count < LONG_STEPS / STEPS_AN_EDIT) {
-        return Some(0);
-    }
     let mut steps = 0;
     for (index, key) in call.keys().iter().enumerate() {
         let Ok(Some(stream)) = call.view.stream(key) else { continue };
         let Some(group) = stream.group(name.group) else { continue };
-        steps += STEPS_AN_EDIT
-            * match call.args.at(request.ids_at + index) == b">" {
-                true => behind(stream, group.last_id(), request.count),
-                false => group.pending_len().min(request.count.unwrap_or(u64::MAX)),
-            };
+        let entries = match call.args.at(request.ids_at + index) == b">" {
+            true => behind(stream, group.last_id(), request.count),
+            false => group.pending_len().min(request.count.unwrap_or(u64::MAX)),
+        };
+        steps += work::edited(|| call.extent(key), entries);
     }
     Some(steps)
+}
+
+/// Whether COUNT, where it usually stands, says that few entries are wanted of each stream.
+fn gives_few(args: &Args<'_>) -> bool {
+    const FEW: i64 = work::FEW_ELEMENTS as i64;
+    let says_count = args.get(4).is_some_and(|word| is_word(word, "COUNT"));
+    says_count && args.get(5).and_then(parse_i64).is_some_and(|count| (1..FEW).contains(&count))
 }
 
 /// How many entries are behind this id, up to `count`.

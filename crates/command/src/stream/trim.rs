@@ -163,7 +163,7 @@ impl Options {
     /// By how many entries go; leaves go as a whole, unless references are looked for.
     pub(super) fn steps(&self, call: &mut Call<'_, '_>) -> Option<u64> {
         const ENTRIES_A_STEP: u64 = 32;
-        let len = call.view.extent(call.key(0)).elements;
+        let len = call.view.elements(call.key(0));
         let going = match self.trim {
             _ if len < LONG_STEPS => 0,
             Some(Trim::MaxLen(max)) => len.saturating_sub(max),

@@ -246,7 +246,7 @@ const STEPS_AN_ELEMENT: u64 = 4;
 
 /// The steps that a union takes.
 fn added_up(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(work::all(call)?.saturating_mul(STEPS_AN_ELEMENT))
+    Some(work::all_texts(call)?.saturating_mul(STEPS_AN_ELEMENT))
 }
 
 fn sources_added_up(call: &mut Call<'_, '_>) -> Option<u64> {

@@ -144,6 +144,10 @@ impl Leaf for IntLeaf {
     fn is_sole(&self) -> bool {
         self.0.is_sole()
     }
+
+    fn allocated_bytes(&self) -> usize {
+        self.0.allocated_bytes()
+    }
 }
 
 /// A base for a leaf whose first element has become `first`. It lies a sixteenth of the range lower, so that

@@ -32,6 +32,10 @@ impl node::Leaf for Block {
     fn is_sole(&self) -> bool {
         Block::is_sole(self)
     }
+
+    fn allocated_bytes(&self) -> usize {
+        Block::allocated_bytes(self)
+    }
 }
 
 /// Where a leaf is.
@@ -79,6 +83,13 @@ impl Chain {
     /// Whether there is one leaf at most.
     pub(crate) fn is_single(&self) -> bool {
         self.tail.is_none()
+    }
+
+    /// About how many bytes the leaves take.
+    pub(crate) fn bytes_about(&self) -> u64 {
+        let ends = [&self.head, &self.tail].into_iter().flatten();
+        let ends: usize = ends.map(|end| end.block.allocated_bytes()).sum();
+        ends as u64 + self.middle.leaf_bytes_about()
     }
 
     /// Of how many of so many leaves between head and tail this chain is the only owner. If there are none

@@ -382,6 +382,11 @@ impl Seq {
         nodes
     }
 
+    /// About how many bytes it takes. Looks at a few leaves.
+    pub fn bytes_about(&self) -> u64 {
+        self.chain.bytes_about()
+    }
+
     /// How many of so many leaves, spread evenly, nobody else holds at this moment.
     pub fn count_sole(&self, samples: u64) -> u64 {
         self.chain.count_sole(samples)

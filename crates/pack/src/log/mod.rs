@@ -442,6 +442,12 @@ impl Log {
         stats
     }
 
+    /// About how many bytes it takes. Looks at a few leaves.
+    pub fn bytes_about(&self) -> u64 {
+        let tail = self.tail.as_ref().map_or(0, Block::allocated_bytes);
+        self.sealed.leaf_bytes_about() + tail as u64
+    }
+
     /// Of how many of so many leaves, spread evenly, this log is the only owner at this moment. The last, to
     /// which entries are added, counts if it is the only one.
     pub fn count_sole(&self, samples: u64) -> u64 {

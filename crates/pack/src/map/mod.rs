@@ -454,6 +454,11 @@ impl<V: Clone, F: Form> Map<V, F> {
         Some(leaf.found(leaf.slot(index)))
     }
 
+    /// About how many bytes it takes. Looks at a few leaves.
+    pub fn bytes_about(&self) -> u64 {
+        self.tree.leaf_bytes_about()
+    }
+
     /// How many of so many leaves, spread evenly, nobody else holds at this moment.
     pub fn count_sole(&self, samples: u64) -> u64 {
         self.tree.count_sole(samples)

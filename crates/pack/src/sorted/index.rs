@@ -181,6 +181,10 @@ impl Index {
         Some(self.tree.range(&next).first)
     }
 
+    pub(crate) fn bytes_about(&self) -> u64 {
+        self.tree.leaf_bytes_about()
+    }
+
     pub(crate) fn add_stats(&self, stats: &mut Stats) {
         self.tree.add_stats(stats, |stats, leaf| {
             let used = crate::memory::block::HEADER_BYTES + leaf.len();

@@ -717,6 +717,11 @@ impl Sorted {
         Some(LONG_RUNS_BEGIN + u64::from(next))
     }
 
+    /// About how many bytes it takes. Looks at a few leaves.
+    pub fn bytes_about(&self) -> u64 {
+        self.tree.leaf_bytes_about() + self.index.as_ref().map_or(0, |index| index.bytes_about())
+    }
+
     /// How many of so many leaves, spread evenly, nobody else holds at this moment.
     pub fn count_sole(&self, samples: u64) -> u64 {
         self.tree.count_sole(samples)

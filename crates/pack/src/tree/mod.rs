@@ -53,6 +53,9 @@ pub(crate) enum Node<'t, O: Order, L: Leaf> {
     Leaf(&'t L),
 }
 
+/// So many leaves tell about how large the others are.
+const WEIGHED_LEAVES: u64 = 4;
+
 /// How many leaves are looked at to tell to a few hundredths what part of a tree nobody else holds.
 pub const SOLE_SAMPLES: u64 = 256;
 
@@ -336,16 +339,41 @@ impl<O: Order, L: Leaf> Tree<O, L> {
             return samples;
         }
         let is_sole = |sample: u64| {
-            let mut at = (sample as f64 + 0.5) / samples as f64;
-            let sole = self.descend(|inner, _| {
-                at *= inner.count() as f64;
-                let slot = (at as usize).min(inner.count() - 1);
-                at -= slot as f64;
-                inner.is_sole().then_some(slot)
-            });
-            sole.is_some_and(|(_, leaf)| leaf.is_sole())
+            let sole = self.descend_spread(sample, samples, Inner::is_sole);
+            sole.is_some_and(Leaf::is_sole)
         };
         (0..samples).filter(|sample| is_sole(*sample)).count() as u64
+    }
+
+    /// About how many bytes its leaves take: what a few of them do, times how many there are about.
+    pub(crate) fn leaf_bytes_about(&self) -> u64 {
+        let samples = if self.height() > 1 { WEIGHED_LEAVES } else { 1 };
+        let weight = |sample: u64| {
+            let mut leaves = 1;
+            let leaf = self.descend_spread(sample, samples, |inner| {
+                leaves *= inner.count() as u64;
+                true
+            });
+            leaf.map_or(0, |leaf| leaf.allocated_bytes() as u64 * leaves)
+        };
+        (0..samples).map(weight).sum::<u64>() / samples
+    }
+
+    /// One of so many leaves that are spread evenly, unless `goes_on` is false of a node above it.
+    fn descend_spread(
+        &self,
+        sample: u64,
+        samples: u64,
+        mut goes_on: impl FnMut(&Inner<O, L>) -> bool,
+    ) -> Option<&L> {
+        let mut at = (sample as f64 + 0.5) / samples as f64;
+        let found = self.descend(|inner, _| {
+            at *= inner.count() as f64;
+            let slot = (at as usize).min(inner.count() - 1);
+            at -= slot as f64;
+            goes_on(inner).then_some(slot)
+        });
+        found.map(|(_, leaf)| leaf)
     }
 
     fn root(&self) -> Option<&Child<O, L>> {

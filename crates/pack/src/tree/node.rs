@@ -59,6 +59,9 @@ const _: () = assert!(HEADER_BYTES == 8 && FANOUT <= u8::MAX as usize);
 pub(crate) trait Leaf: Clone {
     /// Whether nobody else holds the content, at this moment.
     fn is_sole(&self) -> bool;
+
+    /// What its memory costs, rounding included.
+    fn allocated_bytes(&self) -> usize;
 }
 
 /// A leaf or an inner node. The level tells which.

@@ -12,6 +12,10 @@ impl Leaf for Number {
     fn is_sole(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
+
+    fn allocated_bytes(&self) -> usize {
+        *self.0 as usize
+    }
 }
 
 fn number(n: u64) -> Number {

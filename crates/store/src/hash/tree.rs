@@ -571,8 +571,8 @@ impl Outside for HashTree {
         self.name.text()
     }
 
-    fn bytes(&self) -> Option<u64> {
-        Some(HashTree::bytes(self))
+    fn bytes(&self) -> u64 {
+        HashTree::bytes(self)
     }
 
     fn count_sole(&self, samples: u64) -> u64 {

@@ -14,6 +14,7 @@
 use crate::event::{Classes, Listener};
 use crate::eviction::uses::Uses;
 use crate::keyspace::shards::Draws;
+use crate::outside::Outside;
 use crate::{Key, Keyspace, View};
 use base::random::Random;
 use pack::counted::Holder;
@@ -27,6 +28,13 @@ pub struct Extent {
     pub elements: u64,
     /// About how many bytes it takes.
     pub bytes: u64,
+}
+
+impl Extent {
+    /// About how many bytes one of its elements takes.
+    pub fn element_bytes(&self) -> u64 {
+        self.bytes / self.elements.max(1)
+    }
 }
 
 impl Keyspace {
@@ -93,18 +101,26 @@ impl View<'_> {
         aside
     }
 
-    /// How much there is of the value of a key. It counts as no lookup.
+    /// How much there is of the value of a key. It counts as no lookup. Of a tree a few leaves are looked at.
     pub fn extent(&self, key: &Key<'_>) -> Extent {
+        self.measured(key, |all| all.bytes())
+    }
+
+    /// [`Extent::elements`] of the value of a key: no leaf is looked at.
+    pub fn elements(&self, key: &Key<'_>) -> u64 {
+        self.measured(key, |_| 0).elements
+    }
+
+    fn measured(&self, key: &Key<'_>, weigh: impl FnOnce(&dyn Outside) -> u64) -> Extent {
         let Some(found) = self.peek(key) else { return Extent::default() };
         match found.outside {
             None => {
                 Extent { elements: (found.inline.len() as u64).div_ceil(2), bytes: found.inline.len() as u64 }
             }
             Some(value) if let Some(text) = value.text() => Extent { elements: 1, bytes: text.len() as u64 },
-            Some(value) => value.collection().map_or_else(Extent::default, |all| {
-                let bytes = all.bytes().unwrap_or(all.len() * 16);
-                Extent { elements: all.len(), bytes }
-            }),
+            Some(value) => value
+                .collection()
+                .map_or_else(Extent::default, |all| Extent { elements: all.len(), bytes: weigh(all) }),
         }
     }
 }

@@ -258,14 +258,11 @@ impl Shard {
 const DROPPED_BYTES_MAX: u64 = 5 << 20;
 const DROPPED_COLLECTION_BYTES_MAX: u64 = 64 * 512;
 const DROPPED_COLLECTION_LEN_MAX: u64 = 4096;
-/// How many bytes an element is taken for if the size of its collection is not known.
-const FORGOTTEN_ELEMENT_BYTES: u64 = 16;
-
 /// About how many bytes a value outside takes.
 pub(crate) fn value_bytes(value: &Value) -> u64 {
     match (value.text_room_bytes(), value.collection()) {
         (Some(bytes), _) => bytes as u64,
-        (None, Some(all)) => all.bytes().unwrap_or(all.len() * FORGOTTEN_ELEMENT_BYTES),
+        (None, Some(all)) => all.bytes(),
         (None, None) => 0,
     }
 }
@@ -275,9 +272,7 @@ pub(crate) fn is_heavy(value: &Value, bytes: u64) -> bool {
     match value.collection() {
         None => bytes > DROPPED_BYTES_MAX,
         Some(collection) => {
-            bytes > DROPPED_COLLECTION_BYTES_MAX
-                || collection.len() > DROPPED_COLLECTION_LEN_MAX
-                || collection.bytes().is_none()
+            bytes > DROPPED_COLLECTION_BYTES_MAX || collection.len() > DROPPED_COLLECTION_LEN_MAX
         }
     }
 }

@@ -128,8 +128,8 @@ impl Outside for ListTree {
         self.encoding.name()
     }
 
-    fn bytes(&self) -> Option<u64> {
-        self.listpack_bytes
+    fn bytes(&self) -> u64 {
+        self.seq.bytes_about()
     }
 
     fn count_sole(&self, samples: u64) -> u64 {

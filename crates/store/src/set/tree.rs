@@ -31,9 +31,6 @@ pub(crate) struct SetTree {
     pub(super) name: Name,
 }
 
-/// The leaves of a set with more members are not visited to add up its size.
-const WEIGHED_LEN_MAX: u64 = 4096;
-
 /// A set returns into its entry when it is no larger than these: far enough below the limit of an image that
 /// a set which swings around that limit stays outside.
 pub(super) const RETURN_LEN_MAX: u64 = 16;
@@ -257,9 +254,8 @@ impl Outside for SetTree {
         self.name.text()
     }
 
-    fn bytes(&self) -> Option<u64> {
-        let stats = || self.ints.stats().allocated_bytes() + self.texts.stats().allocated_bytes();
-        (self.len() <= WEIGHED_LEN_MAX).then(stats)
+    fn bytes(&self) -> u64 {
+        self.ints.bytes_about() + self.texts.bytes_about()
     }
 
     fn count_sole(&self, samples: u64) -> u64 {

@@ -219,9 +219,9 @@ impl Stream {
     }
 }
 
-/// How many bytes an entry and a pending entry are taken for where the size of a stream is estimated.
-const ENTRY_BYTES: u64 = 32;
+/// How many bytes a pending entry and a consumer are taken for where the size of a stream is estimated.
 const PENDING_BYTES: u64 = 50;
+const CONSUMER_BYTES: u64 = 256;
 
 impl Outside for Stream {
     fn len(&self) -> u64 {
@@ -232,9 +232,11 @@ impl Outside for Stream {
         "stream"
     }
 
-    fn bytes(&self) -> Option<u64> {
-        let pending: u64 = self.groups().map(Group::pending_len).sum();
-        Some(Stream::len(self) * ENTRY_BYTES + pending * PENDING_BYTES)
+    fn bytes(&self) -> u64 {
+        let of_group = |group: &Group| {
+            group.pending_len() * PENDING_BYTES + group.consumers().len() as u64 * CONSUMER_BYTES
+        };
+        self.log.bytes_about() + self.groups().map(of_group).sum::<u64>()
     }
 
     fn count_sole(&self, samples: u64) -> u64 {

@@ -51,9 +51,8 @@ impl Outside for ZSetTree {
         }
     }
 
-    /// An estimate of 16 bytes a member, which is good enough to choose which thread frees them.
-    fn bytes(&self) -> Option<u64> {
-        Some(self.set.len() * 16)
+    fn bytes(&self) -> u64 {
+        self.set.bytes_about()
     }
 
     fn count_sole(&self, samples: u64) -> u64 {

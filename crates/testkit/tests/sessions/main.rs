@@ -8,6 +8,7 @@ mod functions;
 mod in_parts;
 mod lent;
 mod lent_writes;
+mod long_elements;
 mod migrate;
 mod refused;
 mod scripts;

@@ -25,7 +25,7 @@ use elements::{Elements, Results};
 use options::{Sort, Storing};
 use pattern::Lookup;
 use resp::{Args, Reply};
-use store::{End, Event, Key, View};
+use store::{End, Event, Extent, Key, View};
 
 /// A spec that finds no keys: those that BY and GET read are not among the arguments.
 const READ_BY_PATTERN: KeySpec = KeySpec {
@@ -122,14 +122,18 @@ const STEPS_AN_ELEMENT: u64 = 4;
 
 /// The steps that a request takes.
 fn work_of(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(call.view.extent(call.key(0)).elements.saturating_mul(STEPS_AN_ELEMENT))
+    Some(steps(call.view.extent(call.key(0))))
 }
 
 /// The same where each element names a key that is looked up; None where the result is stored.
 fn work_of_others(call: &WholeCall<'_>, storing: Storing) -> Option<u64> {
     only_reads(&call.args, storing)?;
     let (view, key) = call.keyspace.lock_one(call.db, call.now, call.settings, call.args.at(1));
-    Some(view.extent(&key).elements.saturating_mul(STEPS_AN_ELEMENT))
+    Some(steps(view.extent(&key)))
+}
+
+fn steps(extent: Extent) -> u64 {
+    extent.elements.saturating_mul(STEPS_AN_ELEMENT) + extent.bytes / work::STEP_BYTES
 }
 
 fn only_reads(args: &Args<'_>, storing: Storing) -> Option<()> {

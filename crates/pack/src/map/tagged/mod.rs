@@ -748,6 +748,10 @@ impl<V: Clone, F: Form> Leaf for Tagged<V, F> {
     fn is_sole(&self) -> bool {
         self.block.is_sole()
     }
+
+    fn allocated_bytes(&self) -> usize {
+        self.block.allocated_bytes()
+    }
 }
 
 impl<V, F: Form> Drop for Tagged<V, F> {

@@ -42,6 +42,10 @@ pub(super) const WIDE_BYTES: usize = if cfg!(debug_assertions) { 400 } else { 64
 /// A request of one key and so many words takes about as long as one of [`LONG_STEPS`].
 pub(super) const WIDE_WORDS: usize = LONG_STEPS as usize / 4;
 
+/// So does one of several words and so many bytes. One of fewer words keeps its text where it has arrived.
+const HEAVY_WORDS: usize = 8;
+const HEAVY_BYTES: usize = if cfg!(debug_assertions) { 1 << 10 } else { 2 << 20 };
+
 /// How a request of very many words runs.
 pub(super) enum Wide {
     /// It has one key (SADD of a million members).
@@ -184,8 +188,8 @@ impl<'s> Executor<'s> {
         })?
     }
 
-    /// Runs a request that may take long because it has very many words, though its command takes no time by
-    /// itself; None for all others.
+    /// Runs a request that may take long because it is very large, though its command takes no time by itself;
+    /// None for all others.
     #[inline]
     pub(super) fn run_wide(
         &mut self,
@@ -194,7 +198,7 @@ impl<'s> Executor<'s> {
         request: &Request<'_, '_>,
         reply: &mut Reply,
     ) -> Option<Done> {
-        if request.args.len() < WIDE_WORDS {
+        if !is_wide(&request.args) {
             return None;
         }
         cold_path();
@@ -210,7 +214,7 @@ impl<'s> Executor<'s> {
         })
     }
 
-    /// How a request of very many words runs, if it does not run at once.
+    /// How a very large request runs, if it does not run at once.
     pub(super) fn wide(&self, session: &Session, row: &Row, args: &Args<'_>) -> Option<Wide> {
         if let Some(long) = long_of_words(row, args) {
             return Some(Wide::OneKey(long));
@@ -222,7 +226,8 @@ impl<'s> Executor<'s> {
             _ => return None,
         };
         let is_noted = !self.is_plain || self.server.keyspace.keeps_uses();
-        let steps = STEPS_A_KEY * args.len() as u64;
+        // Where it is not wide by its words it is by its bytes.
+        let steps = if args.len() >= WIDE_WORDS { STEPS_A_KEY * args.len() as u64 } else { LONG_STEPS };
         if !self.is_to_be_lent(session, Some(steps), 1) {
             return None;
         }
@@ -316,12 +321,18 @@ pub(super) fn long_of(row: &Row, args: &Args<'_>) -> Option<Long> {
             Some(*long)
         }
         Run::Data(DataRun::KeysOrAll(ways)) => Some(ways.keys),
-        Run::Data(DataRun::Keys(_)) if args.len() >= WIDE_WORDS => long_of_words(row, args),
+        Run::Data(DataRun::Keys(_)) if is_wide(args) => long_of_words(row, args),
         _ => None,
     }
 }
 
-/// The same of a request of one key and very many words, whose command takes no time by itself.
+/// Whether a request takes long by its words alone, whatever it does with them.
+#[inline]
+pub(super) fn is_wide(args: &Args<'_>) -> bool {
+    args.len() >= WIDE_WORDS || args.len() >= HEAVY_WORDS && args.framed_bytes_from(0) >= HEAVY_BYTES
+}
+
+/// The same of a very large request of one key, whose command takes no time by itself.
 fn long_of_words(row: &Row, args: &Args<'_>) -> Option<Long> {
     let Run::Data(DataRun::Keys(run)) = row.run else { return None };
     if row.flags.has(Flags::OTHER_DATABASES) || row.only_key(args).is_none() {

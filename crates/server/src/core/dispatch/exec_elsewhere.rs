@@ -94,18 +94,23 @@ impl<'s> Executor<'s> {
         view: &mut View<'k>,
     ) -> Option<u64> {
         let (mut steps, mut reply) = (0_u64, Reply::new(resp::Protocol::Resp2));
+        let mut filled = Filled::default();
         for (queued, (handler, keys)) in queue.iter().zip(plan.steps()) {
             let Handler::Data(_) = handler else { return None };
             let row = self.server.registry.row(queued.row);
-            if asks_for_more(row) {
+            if asks_for_more(row, &queued.args) {
                 return None;
             }
+            let key = |(at, hash): &(u32, Hash)| view.key(db, queued.args.at(*at as usize), *hash);
+            let keys = plan.keys()[keys].iter().map(key);
+            let keys: Vec<Key<'k>> = keys.map(|key| filled.what_is_in(key)).collect();
             if let Some(long) = long_of(row, &queued.args) {
-                let key = |(at, hash): &(u32, Hash)| view.key(db, queued.args.at(*at as usize), *hash);
-                let keys: Vec<Key<'k>> = plan.keys()[keys].iter().map(key).collect();
                 view.begin_anew();
                 let work = (long.work)(&mut Call::new(view, queued.args, &keys, &mut reply));
                 steps = steps.saturating_add(work.unwrap_or(0));
+            }
+            if keys.len() > 1 && !row.flags.has(Flags::READONLY) {
+                filled.note(&keys, view);
             }
         }
         Some(steps)
@@ -241,9 +246,30 @@ impl<'s> Executor<'s> {
     }
 }
 
-/// Whether a command needs what is only known where its keys are: another database, or how a key was used.
-fn asks_for_more(row: &Row) -> bool {
-    row.flags.has_any(Flags::OTHER_DATABASES.or(Flags::TELLS_USE))
+/// Whether a request needs what is only known where its keys are: another database, or how a key was used.
+fn asks_for_more(row: &Row, args: &Args<'_>) -> bool {
+    // COPY has two keys, and names another database by an option of two words.
+    let stays = row.keys.len() > 1 && args.len() < 5;
+    row.flags.has(Flags::TELLS_USE) || row.flags.has(Flags::OTHER_DATABASES) && !stays
+}
+
+/// What a queue will have put under its keys, as far as that is told before it runs: COPY, RENAME and SORT
+/// with STORE leave a key about as large as the largest that they name.
+#[derive(Default)]
+struct Filled<'k>(BTreeMap<&'k [u8], Key<'k>>);
+
+impl<'k> Filled<'k> {
+    /// The key whose value is about what this one will have.
+    fn what_is_in(&self, key: Key<'k>) -> Key<'k> {
+        self.0.get(key.bytes()).copied().unwrap_or(key)
+    }
+
+    fn note(&mut self, keys: &[Key<'k>], view: &View<'k>) {
+        let sized = keys.iter().map(|key| (view.elements(key), key));
+        if let Some((2.., largest)) = sized.max_by_key(|(elements, _)| *elements) {
+            self.0.extend(keys.iter().map(|key| (key.bytes(), *largest)));
+        }
+    }
 }
 
 /// All keys of a queue, each once.

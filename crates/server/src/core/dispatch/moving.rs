@@ -1,7 +1,7 @@
 //! Requests that name a key which is on its way to another server (MIGRATE), or may change one that a command
 //! elsewhere holds, or a key of a request that runs in parts: they are tried again until it is there, or is
 //! not, and until that command has ended.
-use super::elsewhere::{WIDE_WORDS, Wide, long_of};
+use super::elsewhere::{Wide, is_wide, long_of};
 use super::{Executor, Request};
 use crate::core::call::{Apart, MayWait};
 use crate::core::lent::{Errand, OwnThread, Task, Turn, Work};
@@ -52,7 +52,7 @@ impl<'s> Executor<'s> {
         row: &Row,
         (request, is_exec): (&Request<'s, '_>, bool),
     ) -> bool {
-        let is_wide = !is_exec && request.args.len() >= WIDE_WORDS;
+        let is_wide = !is_exec && is_wide(&request.args);
         if is_wide && matches!(self.wide(session, row, &request.args), Some(Wide::InParts(_))) {
             // It waits when it is to begin: each time that it is tried again it would be parsed again.
             return false;

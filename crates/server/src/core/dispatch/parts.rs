@@ -44,6 +44,8 @@ use store::Garbage;
 
 /// Keys of a part, and for how long parts run in one turn. Builds with checks run one small part a turn.
 const PART_KEYS: usize = if cfg!(debug_assertions) { 5 } else { 32 };
+/// A part has no more keys as soon as their new values have so many bytes.
+const PART_BYTES: usize = if cfg!(debug_assertions) { 300 } else { 256 << 10 };
 const TURN_NS: u64 = if cfg!(debug_assertions) { 0 } else { 200_000 };
 
 impl<'s> Executor<'s> {
@@ -249,9 +251,11 @@ impl<'s> Executor<'s> {
         answer: &mut Reply,
     ) -> Done {
         let Progress { stage, request, order, ran, spans, .. } = progress;
-        let mine = &order[*ran..order.len().min(*ran + PART_KEYS)];
-        *ran += mine.len();
         let values = usize::from(parted.is_early());
+        let all = &order[*ran..order.len().min(*ran + PART_KEYS)];
+        let value_bytes = |at: &u32| request.args().at(*at as usize + values).len();
+        let mine = &all[..count_up_to(all.iter().map(value_bytes), PART_BYTES)];
+        *ran += mine.len();
         let args = request.some(mine.iter().flat_map(|at| *at as usize..=*at as usize + values), spans);
         let keyspace = &self.server.keyspace;
         let names: Vec<&[u8]> = args.iter_from(1).step_by(1 + values).collect();
@@ -321,6 +325,16 @@ impl<'s> Executor<'s> {
                 _ => false,
             }
     }
+}
+
+/// How many of these, at least one, come to so much or are the last.
+fn count_up_to(mut bytes: impl ExactSizeIterator<Item = usize>, bytes_max: usize) -> usize {
+    let (all, mut sum) = (bytes.len(), 0);
+    let last = bytes.position(|bytes| {
+        sum += bytes;
+        sum >= bytes_max
+    });
+    last.map_or(all, |last| last + 1)
 }
 
 /// Adds what a part has answered to what the request answers.
