@@ -140,6 +140,8 @@ const HOLES_STRIDE_BYTES: std::ops::RangeInclusive<u64> = (32 << 10)..=(1 << 20)
 const CLAIM_BYTES: i64 = 64 << 10;
 /// How many keys are evicted between two looks at the clock.
 const KEYS_PER_LOOK: u32 = 16;
+/// Where so many bytes are to be freed several keys are taken from each leaf that is looked at.
+const SEVERAL_BYTES: i64 = 2048;
 /// How many expired keys are removed before any other has to go.
 const EXPIRED_BUDGET: usize = 256;
 
@@ -354,11 +356,26 @@ impl<'s> MemoryLimit<'s> {
         let mut keys = 0;
         while start - counted::thread_needed_bytes() + weight(&self.garbage) < wanted_bytes {
             let keyspace = &self.server.keyspace;
-            if keyspace.evict(&mut self.evictor, now, &self.eviction, &mut self.garbage) == Outcome::Nothing {
+            let left = wanted_bytes - (start - counted::thread_needed_bytes()) - weight(&self.garbage);
+            let several = match left >= SEVERAL_BYTES {
+                true => keyspace.evict_several(
+                    &mut self.evictor,
+                    now,
+                    &self.eviction,
+                    left as u64,
+                    &mut self.garbage,
+                ),
+                false => 0,
+            };
+            if several == 0
+                && keyspace.evict(&mut self.evictor, now, &self.eviction, &mut self.garbage)
+                    == Outcome::Nothing
+            {
                 return Room::None;
             }
-            keys += 1;
-            if keys % KEYS_PER_LOOK == 0 && watch.elapsed_ns() >= self.patience_ns {
+            let looked = keys / KEYS_PER_LOOK;
+            keys += several.max(1);
+            if keys / KEYS_PER_LOOK != looked && watch.elapsed_ns() >= self.patience_ns {
                 return Room::Later;
             }
         }

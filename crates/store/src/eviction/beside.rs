@@ -41,7 +41,7 @@ pub struct Beside {
     pub coming_bytes: usize,
     /// No more bytes than this are evicted.
     pub excess_bytes: u64,
-    /// From 1 to [`Beside::URGENT`]. At the latter the worst key of the leaf goes in any case.
+    /// From 1 to [`Beside::URGENT`].
     pub urgency: u32,
 }
 
@@ -56,6 +56,13 @@ const SEEN: usize = 32;
 const ROOM_SHARE: u32 = 4;
 /// At most so many keys are evicted for one write, so that no client waits for more.
 const VICTIMS_MAX: u32 = 8;
+/// A key stays, however urgent it is, if the worst keys of so many leaves are worse: then this leaf has lost
+/// the keys that should go, and others have not. `choose.rs` finds them; the wheels find the nearest deadline
+/// sooner than random leaves find what was not used for long.
+const WORSE_MAX: u32 = SEEN as u32 - 4;
+const WORSE_MAX_BY_DEADLINE: u32 = SEEN as u32 / 2;
+/// The urgency by which keys go from random leaves.
+const SEVERAL_URGENCY: u32 = SEEN as u32 - 4;
 /// A leaf keeps room for so many entries like the one that comes.
 const KEPT_ENTRIES: usize = 1;
 
@@ -143,6 +150,31 @@ impl Keyspace {
     }
 }
 
+impl Keyspace {
+    /// Removes some of the keys of a random leaf, where many have to go, and returns how many: one leaf is
+    /// found for several keys. None may go of a leaf that has better keys than others, or none with a
+    /// deadline.
+    pub fn evict_several(
+        &self,
+        evictor: &mut Evictor,
+        now: Millis,
+        eviction: &Eviction,
+        wanted_bytes: u64,
+        garbage: &mut Vec<Garbage>,
+    ) -> u32 {
+        if eviction.policy == Policy::VolatileTtl {
+            // The wheels know which is next.
+            return 0;
+        }
+        let hash = Hash(evictor.draw_hash());
+        let search = Search::new(now, eviction, &self.uses);
+        let Some(db) = search.draw_db(&self.shard_of(hash), evictor) else { return 0 };
+        let urgency = SEVERAL_URGENCY;
+        let beside = Beside { db, hash, coming_bytes: 0, excess_bytes: wanted_bytes, urgency };
+        self.evict_beside(evictor, now, eviction, &beside, garbage)
+    }
+}
+
 /// Whether this leaf should be left alone under a policy that goes by deadlines. These are in the entries
 /// themselves, each of which may cost a cache miss, so a leaf is searched only if it has no room for the new
 /// entry.
@@ -168,11 +200,14 @@ fn next_to_go(
     }
     let share = beside.urgency / ROOM_SHARE;
     let bar = match cull.room_bytes() < beside.coming_bytes {
-        _ if is_first && beside.urgency >= Beside::URGENT => u32::MAX,
         true => beside.urgency + share,
         false => beside.urgency - share,
     };
-    (worse < bar).then_some(worst.index)
+    let bar_max = match search.eviction.policy {
+        Policy::VolatileTtl => WORSE_MAX_BY_DEADLINE,
+        _ => WORSE_MAX,
+    };
+    (worse < bar.min(bar_max)).then_some(worst.index)
 }
 
 /// Of equals the first: it came before the others.

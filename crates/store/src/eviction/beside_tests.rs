@@ -59,12 +59,21 @@ fn the_key_that_is_written_stays_even_if_it_is_the_worst() {
     }
 }
 
+/// Has an evictor see some leaves, so that it knows which keys are bad.
+fn look_around(keyspace: &Keyspace, evictor: &mut Evictor, settings: &Settings, now: Millis) {
+    for n in 0..20 {
+        let evicted = evict(keyspace, evictor, settings, now, &format!("new{n}"), (1, 1));
+        assert_eq!(evicted, 0, "as long as few leaves were seen nothing goes");
+    }
+}
+
 #[test]
 fn no_more_goes_than_is_over() {
     let (keyspace, settings) = (keyspace(0), settings(Policy::AllkeysLru));
     keyspace.tend_uses(NOW, &settings.eviction);
     (0..40).for_each(|n| put(&keyspace, &settings, NOW, &format!("k{n}"), Expiry::Clear));
     let mut evictor = Evictor::new(2);
+    look_around(&keyspace, &mut evictor, &settings, NOW);
     for (excess, most) in [(0, 0), (1, 1), (15, 2), (40, 4), (1 << 30, 8)] {
         let evicted = evict(&keyspace, &mut evictor, &settings, NOW, "new", (excess, Beside::URGENT));
         assert!(evicted <= most && (evicted > 0) == (excess > 0), "{evicted} for {excess} bytes");
@@ -95,9 +104,65 @@ fn what_is_past_its_deadline_counts_as_expired() {
     keyspace.tend_uses(NOW, &settings.eviction);
     (0..30).for_each(|n| put(&keyspace, &settings, NOW, &format!("k{n}"), Expiry::At(later(5))));
     let mut evictor = Evictor::new(4);
+    look_around(&keyspace, &mut evictor, &settings, later(9));
     let evicted = evict(&keyspace, &mut evictor, &settings, later(9), "new", (1 << 20, Beside::URGENT));
     assert!(evicted > 0);
     assert_eq!((keyspace.stats().evicted, keyspace.stats().expired), (0, u64::from(evicted)));
+}
+
+/// Values that lie outside their entries bring more than the leaf has: a leaf that gets many of them loses all
+/// of its keys that are due early, and keeps those that are due late.
+#[test]
+fn a_key_that_is_due_late_stays_while_others_are_due_early() {
+    let (keyspace, settings) = (keyspace(1), settings(Policy::VolatileTtl));
+    keyspace.tend_uses(NOW, &settings.eviction);
+    for n in 0..4000 {
+        put(&keyspace, &settings, NOW, &format!("early{n}"), Expiry::At(later(1000 + n % 10)));
+    }
+    let mut evictor = Evictor::new(6);
+    for n in 0..400 {
+        let key = format!("late{n}");
+        for _ in 0..4 {
+            if keyspace.stats().evicted > 3000 {
+                break;
+            }
+            evict(&keyspace, &mut evictor, &settings, NOW, &key, (1 << 20, Beside::URGENT));
+        }
+        put(&keyspace, &settings, NOW, &key, Expiry::At(later(1_000_000)));
+    }
+    let names = (0..400).filter(|n| get(&keyspace, &settings, NOW, &format!("late{n}"))).count();
+    let evicted = keyspace.stats().evicted;
+    assert!(evicted > 1000 && names == 400, "{evicted} have gone, {names} of those that are due late stay");
+}
+
+/// Where many have to go they go from random leaves, the worst of each, and not too many of one.
+#[test]
+fn many_keys_go_from_many_leaves() {
+    for policy in [Policy::AllkeysLru, Policy::AllkeysLfu, Policy::AllkeysRandom, Policy::VolatileLru] {
+        let (keyspace, settings) = (keyspace(2), settings(policy));
+        keyspace.tend_uses(NOW, &settings.eviction);
+        for n in 0..8000 {
+            put(&keyspace, &settings, NOW, &format!("k{n}"), Expiry::At(later(100_000)));
+        }
+        keyspace.tend_uses(later(2), &settings.eviction);
+        for n in 0..4000 {
+            assert!(get(&keyspace, &settings, later(2), &format!("k{}", 2 * n)));
+        }
+        let (mut evictor, mut garbage, mut gone) = (Evictor::new(7), Vec::new(), 0);
+        for _ in 0..4000 {
+            let eviction = &settings.eviction;
+            let evicted = keyspace.evict_several(&mut evictor, later(3), eviction, 1 << 20, &mut garbage);
+            assert!(evicted <= 8);
+            gone += u64::from(evicted);
+            if gone >= 2000 {
+                break;
+            }
+        }
+        let used = (0..4000).filter(|n| get(&keyspace, &settings, later(3), &format!("k{}", 2 * n))).count();
+        assert!(gone >= 2000 && keyspace.len(0) == 8000 - gone, "{policy:?}: {gone}");
+        let kept = if policy == Policy::AllkeysRandom { 2500..3600 } else { 3900..4001 };
+        assert!(kept.contains(&used), "{policy:?}: {used} of the keys that were used are left");
+    }
 }
 
 /// Of a leaf whose keys were all used lately none goes as long as other leaves have worse ones, though some

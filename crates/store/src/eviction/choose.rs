@@ -96,6 +96,10 @@ impl Evictor {
         self.random.below(count as u64) as usize
     }
 
+    pub(crate) fn draw_hash(&mut self) -> u64 {
+        self.random.next_u64()
+    }
+
     /// Looks over one leaf of a database.
     fn look_over(&mut self, crowd: &Crowd<'_, Value>, search: &Search<'_>, shard: usize, db: u16) {
         let sample = Sample { crowd, shard, db, is_due: search.is_due(crowd) };
@@ -204,6 +208,19 @@ impl<'k> Search<'k> {
     /// How many keys of a database may go.
     fn eligible(&self, db: &Db) -> u64 {
         if self.eviction.policy.is_volatile() { db.volatile.keys } else { db.map.len() }
+    }
+
+    /// One of the shard's databases, each with the chance of its share of the keys that may go.
+    pub(crate) fn draw_db(&self, shard: &Shard, evictor: &mut Evictor) -> Option<u16> {
+        let eligible: u64 = shard.dbs().map(|db| self.eligible(db)).sum();
+        let mut nth = (eligible > 0).then(|| evictor.random.below(eligible))?;
+        let number = shard.dbs().position(|db| {
+            let keys = self.eligible(db);
+            let is_here = nth < keys;
+            nth = nth.saturating_sub(keys);
+            is_here
+        });
+        number.map(|number| number as u16)
     }
 
     /// A random place, of a leaf that may hold keys which may go.
@@ -353,23 +370,12 @@ impl Keyspace {
     }
 }
 
-/// Looks over a leaf of one of the shard's databases, each with the chance of its share of the keys that may
-/// go.
+/// Looks over a leaf of one of the shard's databases.
 fn look_for(shard: &Shard, evictor: &mut Evictor, search: &Search<'_>) {
-    let eligible: u64 = shard.dbs().map(|db| search.eligible(db)).sum();
-    if eligible == 0 {
-        return;
-    }
-    let mut nth = evictor.random.below(eligible);
-    let chosen = shard.dbs().enumerate().find(|(_, db)| {
-        let keys = search.eligible(db);
-        let is_here = nth < keys;
-        nth = nth.saturating_sub(keys);
-        is_here
-    });
-    let Some((number, db)) = chosen else { return };
+    let Some(number) = search.draw_db(shard, evictor) else { return };
+    let Some(db) = shard.db(number) else { return };
     let place = search.place(db, &mut evictor.random);
     if let Some(crowd) = search.crowd(db, place) {
-        evictor.look_over(&crowd, search, shard.index as usize, number as u16);
+        evictor.look_over(&crowd, search, shard.index as usize, number);
     }
 }
