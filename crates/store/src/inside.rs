@@ -16,6 +16,16 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
+    /// Whether a collection outside, of which an image would take so many bytes, returns into its entry: far
+    /// enough below the limits that one which swings around them stays outside.
+    #[inline]
+    pub(crate) const fn takes_back(&self, bytes: usize, len: u64) -> bool {
+        match bytes <= self.bytes_max / 2 {
+            true => self.len_max == u64::MAX || len <= self.len_max / 2,
+            false => bytes <= FEW_BYTES_MAX / 2 && len <= FEW_LEN_MAX / 2,
+        }
+    }
+
     /// Whether an image of so many bytes may stay in its entry. `len` is called only where it matters.
     #[inline]
     pub(crate) fn holds(&self, bytes: usize, len: impl FnOnce() -> u64) -> bool {
@@ -36,5 +46,7 @@ mod tests {
         let holds = |bytes, len| limits.holds(bytes, || len);
         assert!(holds(192, 128) && holds(448, 16));
         assert!(!holds(192, 129) && !holds(193, 17) && !holds(449, 1));
+        assert!(limits.takes_back(96, 64) && limits.takes_back(224, 8));
+        assert!(!limits.takes_back(96, 65) && !limits.takes_back(97, 9) && !limits.takes_back(225, 1));
     }
 }

@@ -18,7 +18,9 @@
 //! allocate nothing.
 //!
 //! Nothing fires before its time, even if the clock is put back behind `elapsed`: items that became due
-//! between the two times and have not fired wait in a list of their own until the first of them is due again.
+//! between the two times and have not fired wait in a list of their own (`loose`) until the first of them is
+//! due again. So do the first few items, whenever they are due: most wheels are those of small hashes of which
+//! some fields have deadlines, and a level takes more than the rest of such a hash.
 //!
 //! Work comes out in [`Step`]s, each O(1), so that whoever drives the wheel can stop anywhere.
 //!
@@ -73,6 +75,8 @@ impl Node {
 const FREE: Node = Node { due_high: 0, due_low: 0, first: NOTHING.first, last: NOTHING.last, next: NONE };
 /// The range of a node that is free, or waits but is not needed any more.
 const NOTHING: OrderRange = OrderRange { first: 1, last: 0 };
+/// As long as no more items wait than this they wait in `loose`.
+const LOOSE: u32 = 8;
 /// If so many items wait, a level that has become empty stays allocated.
 const ITEMS_FOR_EMPTY_LEVELS: u32 = 64;
 /// With fewer items than this nothing is tidied.
@@ -96,6 +100,28 @@ fn soonest(slab: &[Node], head: u32) -> (u32, u32) {
         }
     }
     best
+}
+
+/// Takes a node out of a list, in which `before` comes before it.
+fn unlink(slab: &mut [Node], head: &mut u32, (before, node): (u32, u32)) {
+    let after = slab[node as usize].next;
+    match before {
+        NONE => *head = after,
+        before => slab[before as usize].next = after,
+    }
+}
+
+/// When the first of a list is due; None of a long list.
+fn least_due(slab: &[Node], head: u32) -> Option<u64> {
+    let (mut least, mut node) = (u64::MAX, head);
+    for _ in 0..COMPARED {
+        if node == NONE {
+            return Some(least);
+        }
+        least = least.min(slab[node as usize].item().due);
+        node = slab[node as usize].next;
+    }
+    None
 }
 
 #[derive(Clone)]
@@ -130,15 +156,15 @@ pub(crate) struct Wheel {
     levels: [Option<Box<Level>>; LEVELS],
     slab: Vec<Node>,
     /// Heads of lists: free nodes, what is due by `elapsed`, the slot that is being emptied downwards, and
-    /// what is not due because the clock was put back.
+    /// what is not due because the clock was put back, or waits where only a few do.
     free: u32,
     ready: u32,
     falling: u32,
-    early: u32,
-    /// No item of `ready` is due before `ready_due`, and none of `early` before `early_due`, which is
-    /// `u64::MAX` where `early` is empty.
+    loose: u32,
+    /// No item of `ready` is due before `ready_due`, and none of `loose` before `loose_due`, which is
+    /// `u64::MAX` where `loose` is empty.
     ready_due: u64,
-    early_due: u64,
+    loose_due: u64,
     /// Nodes that are in a list other than the free one.
     waiting: u32,
     /// When so many wait, those that are not needed are looked for.
@@ -164,9 +190,9 @@ impl Wheel {
             free: NONE,
             ready: NONE,
             falling: NONE,
-            early: NONE,
+            loose: NONE,
             ready_due: u64::MAX,
-            early_due: u64::MAX,
+            loose_due: u64::MAX,
             waiting: 0,
             tidy_at: TIDY_ITEMS_MIN,
             tidying: NONE,
@@ -180,6 +206,11 @@ impl Wheel {
         if self.waiting >= self.tidy_at && self.tidying == NONE {
             (self.tidying, self.needless) = (0, 0);
         }
+    }
+
+    /// Whether nothing waits, and so no leaf relies on the wheel.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting == 0
     }
 
     /// Whether [`Wheel::tidy`] should be called.
@@ -216,15 +247,21 @@ impl Wheel {
     /// When to step again, at the latest: never later than the earliest item's due time.
     pub(crate) fn next_due(&self) -> Option<u64> {
         if self.ready != NONE {
-            return Some(self.ready_due.min(self.early_due));
+            return Some(self.ready_due.min(self.loose_due));
         }
-        if self.early != NONE {
-            return Some(self.early_due);
+        let in_slots = self.next_opening();
+        match self.loose {
+            NONE => in_slots,
+            _ => Some(in_slots.map_or(self.loose_due, |start| start.min(self.loose_due))),
         }
-        if self.falling != NONE {
-            return Some(self.elapsed);
+    }
+
+    /// When the first of the items falls or fires that wait in levels.
+    fn next_opening(&self) -> Option<u64> {
+        match self.falling {
+            NONE => self.next_slot().map(|(_, _, start)| start),
+            _ => Some(self.elapsed),
         }
-        self.next_slot().map(|(_, _, start)| start)
     }
 
     /// Makes one step towards `now`. O(1), but for a clock that was set back by much.
@@ -241,11 +278,14 @@ impl Wheel {
         if self.ready != NONE {
             return self.fire_or_defer(now);
         }
-        if self.early != NONE && self.early_due <= now {
-            self.reconsider();
-            return Step::Moved;
+        let next = self.next_slot();
+        if self.loose != NONE
+            && self.loose_due <= now
+            && next.is_none_or(|(_, _, start)| self.loose_due <= start)
+        {
+            return self.fire_loose(now);
         }
-        match self.next_slot() {
+        match next {
             Some((level, slot, start)) if start <= now => {
                 self.elapsed = start;
                 self.open(level, slot);
@@ -258,23 +298,40 @@ impl Wheel {
         }
     }
 
-    /// The first item of `ready` fires. It goes to `early` where the clock was put back behind its time.
+    /// The first item of `ready` fires. It goes to `loose` where the clock was put back behind its time.
     fn fire_or_defer(&mut self, now: u64) -> Step {
         let node = self.ready;
         let due = self.slab[node as usize].item().due;
         if due <= now {
             return self.take_ready().map_or(Step::Moved, Step::Fired);
         }
-        self.ready = std::mem::replace(&mut self.slab[node as usize].next, self.early);
-        self.early = node;
-        self.early_due = self.early_due.min(due);
+        self.ready = std::mem::replace(&mut self.slab[node as usize].next, self.loose);
+        self.loose = node;
+        self.loose_due = self.loose_due.min(due);
         Step::Moved
     }
 
-    /// Makes the items of `early` ready again, when nothing else is.
+    /// The first item of `loose` fires. Where too many wait there to find it all become ready.
+    fn fire_loose(&mut self, now: u64) -> Step {
+        let (before, node) = soonest(&self.slab, self.loose);
+        if self.slab[node as usize].item().due > now {
+            self.reconsider();
+            return Step::Moved;
+        }
+        self.take_loose(before, node).map_or(Step::Moved, Step::Fired)
+    }
+
+    /// Takes an item out of `loose`, of which this one comes before it.
+    fn take_loose(&mut self, before: u32, node: u32) -> Option<Item> {
+        unlink(&mut self.slab, &mut self.loose, (before, node));
+        self.loose_due = least_due(&self.slab, self.loose).unwrap_or(self.loose_due);
+        self.release(node)
+    }
+
+    /// Makes the items of `loose` ready again, when nothing else is.
     fn reconsider(&mut self) {
-        self.ready = std::mem::replace(&mut self.early, NONE);
-        self.ready_due = std::mem::replace(&mut self.early_due, u64::MAX);
+        self.ready = std::mem::replace(&mut self.loose, NONE);
+        self.ready_due = std::mem::replace(&mut self.loose_due, u64::MAX);
     }
 
     /// Takes out about the item that is due first, before its time: the first of up to [`COMPARED`] items in
@@ -291,23 +348,21 @@ impl Wheel {
     /// None where nothing waits, `Some(None)` where what waited was not needed.
     fn take_next(&mut self) -> Option<Option<Item>> {
         let next = self.next_slot();
-        if self.ready == NONE && self.early != NONE {
-            self.reconsider();
-        }
         let head = if self.ready != NONE {
-            &mut self.ready
+            Some(&mut self.ready)
         } else if self.falling != NONE {
-            &mut self.falling
+            Some(&mut self.falling)
         } else {
-            let (level, slot, _) = next?;
-            &mut self.levels[level].as_mut().expect("next_slot names a level that exists").heads[slot]
+            next.and_then(|(level, slot, _)| Some(&mut self.levels[level].as_mut()?.heads[slot]))
         };
-        let (before, node) = soonest(&self.slab, *head);
-        let after = self.slab[node as usize].next;
-        match before {
-            NONE => *head = after,
-            before => self.slab[before as usize].next = after,
+        let first = head.as_ref().map(|head| soonest(&self.slab, **head));
+        let due = first.map(|(_, node)| self.slab[node as usize].item().due);
+        if self.loose != NONE && due.is_none_or(|due| self.loose_due < due) {
+            let (before, node) = soonest(&self.slab, self.loose);
+            return Some(self.take_loose(before, node));
         }
+        let ((before, node), head) = first.zip(head)?;
+        unlink(&mut self.slab, head, (before, node));
         let is_emptied = *head == NONE;
         if self.ready == NONE
             && self.falling == NONE
@@ -374,6 +429,9 @@ impl Wheel {
         let head = if due <= self.elapsed {
             self.ready_due = if self.ready == NONE { due } else { self.ready_due.min(due) };
             &mut self.ready
+        } else if self.waiting <= LOOSE {
+            self.loose_due = self.loose_due.min(due);
+            &mut self.loose
         } else {
             let level = ((63 - (self.elapsed ^ due).leading_zeros()) / BITS) as usize;
             let slot = (due >> (level as u32 * BITS)) as usize % SLOTS;

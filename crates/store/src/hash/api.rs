@@ -527,9 +527,9 @@ impl Collection for HashTree {
     /// Brings the sums over deadlines and the keyspace's wheel up to date with the deadlines of the fields.
     #[inline]
     fn settle(edit: &mut Edit<'_, HashTree>) -> bool {
-        let (State { name, was_timed }, has_lost) = (edit.state, edit.has_lost);
+        let State { name, was_timed } = edit.state;
         let (is_timed, due, is_small) = match edit.tree() {
-            Some(tree) => (tree.is_timed(), tree.due(), has_lost && tree.is_small()),
+            Some(tree) => (tree.is_timed(), tree.due(), tree.is_small()),
             None if was_timed || name != HashName::Listpack => {
                 let due = image_due(&edit.buffers().text);
                 (due != NO_DEADLINE, Some(due), false)

@@ -41,9 +41,9 @@ use pack::int_map::IntMap;
 use pack::map::{Entry, Found, LeafNote, Map, Notes, OrderRange, Removed, Shared, Stop};
 use std::ops::ControlFlow;
 
-/// A hash returns into its entry when it is no larger than these after a removal: far enough below, so that
-/// one which swings around the limit stays outside.
-const RETURN_BYTES_MAX: u64 = 96;
+/// A hash returns into its entry when it is edited and no larger than these: far enough below the limits that
+/// one which swings around them stays outside.
+const RETURN_BYTES_MAX: u64 = 128;
 const RETURN_LEN_MAX: u64 = 8;
 /// A sweep looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the
 /// others.
@@ -460,6 +460,9 @@ impl HashTree {
         let mut budget = max;
         let removed = Reaper::new(wheel, dues).run(map, now, &mut budget, LOOKS_PER_SWEEP);
         *fields -= removed;
+        if *fields == 0 && wheel.is_empty() {
+            self.timed = None;
+        }
         removed
     }
 }

@@ -5,7 +5,7 @@ use crate::entry::Shape;
 use crate::inside::Inside;
 use crate::keyspace::shard::Buffers;
 use crate::list::listpack::{self, Encoding};
-use crate::list::tree::{ListTree, RETURN_BYTES_MAX};
+use crate::list::tree::ListTree;
 use pack::image::Draft;
 use pack::seq::Limits;
 use std::ops::ControlFlow;
@@ -62,7 +62,7 @@ impl Collection for ListTree {
         *encoding = self.encoding;
         let draft = &mut buffers.draft;
         draft.open(&[]);
-        let mut text = Vec::with_capacity(RETURN_BYTES_MAX as usize);
+        let mut text = Vec::new();
         self.seq.visit(0, End::Tail, &mut |_, item| {
             text.clear();
             item.append_to(&mut text);

@@ -2,6 +2,7 @@
 //! Each edit costs what the tree's does and a few additions.
 use crate::End;
 use crate::key_info::KeyInfo;
+use crate::list::image::INSIDE;
 use crate::list::listpack::{self, Encoding};
 use crate::outside::Outside;
 use base::Item;
@@ -9,10 +10,6 @@ use pack::arena::Moves;
 use pack::seq::{Limits, Seq};
 use std::ops::ControlFlow;
 
-/// A list returns into its entry when its listpack would be no larger than these: far enough below that a
-/// list which swings around the limit stays outside.
-pub(crate) const RETURN_BYTES_MAX: u64 = 64;
-const RETURN_LEN_MAX: u64 = 32;
 /// If more elements than this are removed at once, their sizes are not added up.
 const SUMMED_LEN_MAX: u64 = 1024;
 
@@ -115,7 +112,8 @@ impl ListTree {
 
     /// Whether it is short enough to lie inside its entry.
     pub(crate) fn is_small(&self) -> bool {
-        self.seq.len() <= RETURN_LEN_MAX && self.listpack_bytes.is_some_and(|bytes| bytes <= RETURN_BYTES_MAX)
+        let takes_back = |bytes: u64| INSIDE.takes_back(bytes as usize, self.seq.len());
+        self.listpack_bytes.is_some_and(takes_back)
     }
 }
 

@@ -31,10 +31,8 @@ pub(crate) struct SetTree {
     pub(super) name: Name,
 }
 
-/// A set returns into its entry when it is no larger than these: far enough below the limit of an image that
-/// a set which swings around that limit stays outside.
+/// A set of more members does not return into its entry.
 pub(super) const RETURN_LEN_MAX: u64 = 16;
-const RETURN_BYTES_MAX: usize = INSIDE.bytes_max / 2;
 
 impl SetTree {
     pub(super) fn new(name: Name) -> SetTree {
@@ -232,7 +230,10 @@ impl SetTree {
                 Item::Bytes(text) if text.len() > TEXT_BYTES_MAX => return ControlFlow::Break(()),
                 member => items::append(image, member),
             }
-            if image.len() > RETURN_BYTES_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            match INSIDE.takes_back(image.len(), self.len()) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
         })
         .is_continue()
     }

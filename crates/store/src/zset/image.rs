@@ -10,9 +10,6 @@ use pack::sorted::{Sorted, image};
 
 /// The limits of a sorted set inside its entry.
 pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128 };
-/// A tree that has shrunk to so many bytes returns into its entry. That is far enough below the limit of an
-/// image that a set which swings around that limit stays outside.
-const RETURN_BYTES_MAX: usize = 96;
 /// What an edit of a sorted set goes by.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'v> {
@@ -60,7 +57,7 @@ impl Collection for ZSetTree {
     #[inline]
     fn settle(edit: &mut Edit<'_, ZSetTree>) -> bool {
         let is_small = |tree: &ZSetTree| match tree.set.as_image() {
-            Some(image) => image.len() <= RETURN_BYTES_MAX,
+            Some(image) => INSIDE.takes_back(image.len(), tree.set.len()),
             None => tree.set.is_empty(),
         };
         edit.has_lost && edit.tree().is_some_and(is_small)
