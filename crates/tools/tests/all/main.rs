@@ -9,6 +9,7 @@ mod daemon;
 mod exchange;
 mod failing_disk;
 mod functions;
+mod help;
 mod home;
 mod output;
 mod process;

@@ -151,16 +151,15 @@ fn count_patterns(call: &mut ServerCall<'_>) -> Done {
 fn help(call: &mut ServerCall<'_>) -> Done {
     let lines = [
         "CHANNELS [<pattern>]",
-        "    Return the currently active channels matching a <pattern> (default: '*').",
+        "    List the channels that somebody listens to, or those of them whose names match.",
         "NUMPAT",
-        "    Return number of subscriptions to patterns.",
+        "    Count the patterns by which somebody listens.",
         "NUMSUB [<channel> ...]",
-        "    Return the number of subscribers for the specified channels, excluding",
-        "    pattern subscriptions(default: no channels).",
+        "    Count who listens to each of these channels. Who listens by a pattern does not count.",
         "SHARDCHANNELS [<pattern>]",
-        "    Return the currently active shard level channels matching a <pattern> (default: '*').",
+        "    List the shard channels that somebody listens to, or those of them whose names match.",
         "SHARDNUMSUB [<shardchannel> ...]",
-        "    Return the number of subscribers for the specified shard level channel(s)",
+        "    Count who listens to each of these shard channels.",
     ];
     help::reply(call, &lines)
 }
