@@ -6,7 +6,10 @@ use clap::{Arg, ArgMatches, value_parser};
 use std::process::Command;
 
 pub(crate) fn command() -> clap::Command {
-    let seconds = Arg::new("SECONDS").required(true).value_parser(value_parser!(u32));
+    let seconds = Arg::new("SECONDS")
+        .required(true)
+        .value_parser(value_parser!(u32))
+        .help("For how long, and for as long again under the schedulers");
     clap::Command::new("arena")
         .about("Tests the arena for so long, and for as long again under schedulers of its threads")
         .arg(seconds)

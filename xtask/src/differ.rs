@@ -2,8 +2,8 @@
 //! this builds the server and the runner, and starts one with the other.
 //!
 //! Sardine is built with checks of the heap; `--checked` optimises it as well, `--release` builds what users
-//! get. All other options are the runner's, which `--help` lists. Without `--peer` Sardine is compared with
-//! the Redis that `cargo xtask peers` has unpacked, else with the installed one.
+//! get. All other options are the runner's; `--help` lists them, and builds no server. Without `--peer`
+//! Sardine is compared with the Redis that `cargo xtask peers` has unpacked, else with the installed one.
 //!
 //! With `--journal` Sardine runs within the runner, and what it records is compared with the append-only file
 //! of the unpacked Redis, and replayed (`--streams N --storms N --seed N`).
@@ -35,7 +35,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
         runner.args(["run", "--quiet", "--package", "testkit", "--example", "journals"]).args(profile);
         return execute(runner.arg("--").args(options.iter().filter(|option| **option != JOURNAL)));
     }
-    execute(cargo().args(["build", "--quiet", "--package", "tools"]).args(profile))?;
+    if !options.iter().any(|option| matches!(*option, "-h" | "--help")) {
+        execute(cargo().args(["build", "--quiet", "--package", "tools"]).args(profile))?;
+    }
     let mut runner = cargo();
     runner.args(["run", "--quiet", "--package", "testkit", "--example", "differ"]).args(profile);
     runner.arg("--").arg("--sardine").arg(target_folder().join(folder).join("sardine"));

@@ -27,7 +27,10 @@ const KEPT_BYTES_MAX: usize = 12 << 10;
 
 pub(crate) fn command() -> clap::Command {
     let target = Arg::new("TARGET").required(true).help("A target of fuzz/corpus, or all");
-    let seconds = Arg::new("SECONDS").required(true).value_parser(value_parser!(u32));
+    let seconds = Arg::new("SECONDS")
+        .required(true)
+        .value_parser(value_parser!(u32))
+        .help("For how long each target runs");
     clap::Command::new("fuzz")
         .about("Runs fuzzers led by coverage, on nightly")
         .args([target, seconds])

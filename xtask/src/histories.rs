@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 const PROFILE: [&str; 2] = ["--profile", "checked"];
 
 pub(crate) fn command() -> Command {
-    let minutes = Arg::new("MINUTES").required(true).value_parser(value_parser!(f64));
+    let minutes = Arg::new("MINUTES").required(true).value_parser(value_parser!(f64)).help("For how long");
     Command::new("histories")
         .about("Concurrent clients whose histories must have an order that explains them, for so long")
         .args([minutes, passed_on().help("Options of the runner: --seed N, --clients N, --requests N")])

@@ -94,7 +94,13 @@ mod tests {
 
     /// What is wrong with a command line, if anything.
     fn error(line: &str) -> Option<clap::error::ErrorKind> {
-        let words = std::iter::once("xtask").chain(line.split_whitespace());
+        // What stands in quotes is one word.
+        let parts = line.split(['"', '\'']).enumerate();
+        let words = parts.flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().collect(),
+            _ => vec![part],
+        });
+        let words = std::iter::once("xtask").chain(words);
         command_line().try_get_matches_from(words).err().map(|error| error.kind())
     }
 
@@ -139,6 +145,31 @@ mod tests {
         lines.iter().for_each(|line| assert_eq!(error(line), None, "{line}"));
     }
 
+    /// Whatever the documents quote as a whole, without places for other words.
+    #[test]
+    fn command_lines_that_the_documents_quote_are_understood() {
+        let root = shell::root();
+        let folders = [root.clone(), root.join("docs"), root.join("docs/decisions")];
+        let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        let pages =
+            files.map(|file| file.unwrap().path()).filter(|path| path.extension() == Some("md".as_ref()));
+        let texts: Vec<String> = pages.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        let quoted = |text: &str| -> Vec<String> {
+            let spans = text.split("`cargo xtask ").skip(1).filter_map(|rest| rest.split('`').next());
+            spans.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+        };
+        let lines: Vec<String> = texts.iter().flat_map(|text| quoted(text)).collect();
+        assert!(lines.len() > 80, "{}", lines.len());
+        let is_whole = |line: &&String| !line.contains("...") && !line.contains(char::is_uppercase);
+        let is_wrong = |line: &&String| {
+            use clap::error::ErrorKind::{DisplayHelp, MissingRequiredArgument};
+            // A bare name stands for the command.
+            error(line).is_some_and(|kind| ![DisplayHelp, MissingRequiredArgument].contains(&kind))
+        };
+        let wrong: Vec<&String> = lines.iter().filter(is_whole).filter(is_wrong).collect();
+        assert_eq!(wrong, Vec::<&String>::new());
+    }
+
     #[test]
     fn other_command_lines_are_refused() {
         let lines = [
@@ -156,6 +187,40 @@ mod tests {
         let lines =
             ["bench speed --rounds 0", "bench speed --seconds -1", "bench speed --fast", "bench depth x"];
         lines.iter().for_each(|line| assert!(error(line).is_some(), "{line}"));
+    }
+
+    #[test]
+    fn no_benchmark_takes_a_name_that_it_does_not_know() {
+        let bench = bench::command();
+        let takes_names =
+            |bench: &&Command| bench.get_arguments().any(|argument| argument.get_id() == "names");
+        let names: Vec<&str> = bench.get_subcommands().filter(takes_names).map(Command::get_name).collect();
+        assert!(names.len() > 20, "{names:?}");
+        names.iter().for_each(|name| assert!(error(&format!("bench {name} nonsense")).is_some(), "{name}"));
+        let lines = [
+            "bench load lrange_600 set",
+            "bench bytes hash_one_10k sets_of_8_uuids",
+            "bench curves words",
+            "bench matrix release",
+            "bench speed lrange_100 mset",
+            "bench turns incr",
+            "bench tls connect",
+            "bench ops sunion",
+            "bench shrink 60 90",
+            "bench eviction scan volatile-ttl",
+            "bench sessions publish-waits exec-5",
+            "bench long-strings 10k mset get-4m",
+            "bench full-cache reads",
+            "bench snapshots zsets",
+            "bench replay short",
+            "bench saving paced full",
+            "bench scripts loop workers-function",
+            "bench append everysec always",
+            "bench replies LRANGE",
+            "bench long-commands SUNIONSTORE KEYS",
+            "bench instructions hset-small set",
+        ];
+        lines.iter().for_each(|line| assert_eq!(error(line), None, "{line}"));
     }
 
     #[test]

@@ -4,7 +4,10 @@ use crate::shell::{Outcome, cargo, execute, passed_on};
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 pub(crate) fn command() -> Command {
-    let seeds = Arg::new("SEEDS").required(true).value_parser(value_parser!(u64));
+    let seeds = Arg::new("SEEDS")
+        .required(true)
+        .value_parser(value_parser!(u64))
+        .help("How many seeds are tried, one after the other");
     Command::new("power")
         .about("Servers on a disk that fails by a seed, and whose power fails: what was acknowledged must be there")
         .args([seeds, passed_on().help("Options of the runner: --seed FIRST")])

@@ -46,7 +46,8 @@ pub(crate) fn nightly_cargo() -> Result<Command, String> {
 
 /// The words behind a script's own arguments, options or not, for the program that it starts.
 pub(crate) fn passed_on() -> Arg {
-    Arg::new("OPTIONS").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true)
+    let words = Arg::new("OPTIONS").value_name("OPTION OF THE RUNNER");
+    words.num_args(0..).trailing_var_arg(true).allow_hyphen_values(true)
 }
 
 /// The triple of this machine, which sanitizers need to be told.

@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 const PROFILE: [&str; 2] = ["--profile", "checked"];
 
 pub(crate) fn command() -> Command {
-    let minutes = Arg::new("MINUTES").required(true).value_parser(value_parser!(f64));
+    let minutes = Arg::new("MINUTES").required(true).value_parser(value_parser!(f64)).help("For how long");
     Command::new("soak")
         .about("Hostile and friendly clients together on a restless server with checks, for so long")
         .args([minutes, passed_on().help("Options of the runner: --seed N, --workers N, --crowd N")])

@@ -1,8 +1,8 @@
 //! Bytes an element of several kinds of lists, and where they go: payload, leaves, unused room, inner nodes.
 //!
 //! `cargo run --release -p pack --example seq_bytes [case ...]`, words from `/usr/share/dict/web2` (or
-//! `WORDS`). The same data as the server's memory benchmark, but without keyspace and server around it;
-//! RSS is read from /proc.
+//! `WORDS`). The same data as the server's memory benchmark, but without keyspace and server around it. What
+//! is resident is not shown: the memory of one case is used again by the next.
 #![allow(clippy::disallowed_macros, reason = "a measurement prints")]
 
 use base::random::Random;
@@ -114,23 +114,15 @@ fn json(id: u64, random: &mut Random) -> String {
     json
 }
 
-fn rss() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("proc is mounted");
-    let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("RSS is reported");
-    line.split_whitespace().nth(1).expect("a number").parse::<u64>().expect("a number") * 1024
-}
-
 fn measure(name: &str, fill: fn(&mut Data, &Limits), limits: &Limits) {
-    let before = rss();
     let mut data = Data::default();
     fill(&mut data, limits);
     let count: u64 = data.lists.iter().map(Seq::len).sum();
     let per = |bytes: u64| bytes as f64 / count as f64;
     let sum = |part: fn(&Seq) -> u64| per(data.lists.iter().map(part).sum());
     println!(
-        "{name:22} {:8.2} rss {:8.2} allocated | text {:8.2} leaves used {:8.2} slack {:6.2} \
+        "{name:22} {:8.2} allocated | text {:8.2} leaves used {:8.2} slack {:6.2} \
          inner {:5.3} leaves {} compressed {}",
-        per(rss().saturating_sub(before)),
         sum(Seq::allocated_bytes),
         per(data.text_bytes),
         sum(|s| leaves(s, |kind| kind.used_bytes)),

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 60;
 const REQUESTS: usize = 4_000;
+/// Words of `appendfsync`, and how many requests each client sends together.
+const SETTINGS: [(&str, &[usize]); 2] = [("everysec", &[16, 100]), ("always", &[1])];
 /// A turn of `always`.
 const TURN: Duration = Duration::from_millis(100);
 
@@ -47,12 +49,14 @@ impl Case {
     }
 }
 
+/// Whether there is a setting of this name.
+pub(super) fn knows(name: &str) -> bool {
+    SETTINGS.iter().any(|(sync, _)| *sync == name)
+}
+
 pub(crate) fn run(options: &Options) -> Outcome {
     let rounds = options.rounds.unwrap_or(ROUNDS);
-    for (sync, depths) in [("everysec", &[16, 100][..]), ("always", &[1])] {
-        if !options.wants(sync) {
-            continue;
-        }
+    for (sync, depths) in SETTINGS.into_iter().filter(|(sync, _)| options.wants(sync)) {
         for depth in depths {
             compare(options, sync, *depth, rounds)?;
         }

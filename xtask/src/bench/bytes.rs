@@ -8,6 +8,11 @@ use super::parts::{Part, label};
 use super::progress::Progress;
 use super::server::Server;
 
+/// Whether there is a case of this name.
+pub(super) fn knows(name: &str) -> bool {
+    CASES.iter().any(|case| case.name == name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<Part, String> {
     let labels = labels(options)?;
     let columns = |cells: &[String]| cells.iter().map(|c| format!("{c:>16}")).collect::<String>();
@@ -77,7 +82,7 @@ fn is_wanted(case: &Case, options: &Options) -> bool {
     const QUICK: [&str; 5] = ["str_user_ts", "str_16_64", "list_words", "hash_one_10k", "zset_500"];
     match options.names.is_empty() {
         true => !options.is_quick || QUICK.contains(&case.name),
-        false => options.names.iter().any(|name| name == case.name),
+        false => options.wants(case.name),
     }
 }
 

@@ -28,12 +28,15 @@ const CURVES: [Curve; 3] = [
     Curve { name: "elements of 2.5 KB", elements: 40_000, quick_elements: 2_000, load: blobs },
 ];
 
+/// Whether there is a curve of this name.
+pub(super) fn knows(name: &str) -> bool {
+    CURVES.iter().any(|curve| curve.name == name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<Part, String> {
     let labels = labels(options)?;
     let sizes: &[&str] = if options.is_quick { &QUICK_SIZES } else { &SIZES };
-    let is_wanted =
-        |curve: &&Curve| options.names.is_empty() || options.names.iter().any(|n| n == curve.name);
-    let curves: Vec<&Curve> = CURVES.iter().filter(is_wanted).collect();
+    let curves: Vec<&Curve> = CURVES.iter().filter(|curve| options.wants(curve.name)).collect();
     let mut progress = Progress::new(curves.len() * sizes.len());
     let mut charts = Vec::new();
     for curve in curves {

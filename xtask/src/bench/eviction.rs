@@ -42,6 +42,11 @@ const POLICIES: [&str; 7] = [
     "volatile-ttl",
 ];
 
+/// Whether there is a policy or trace of this name.
+pub(super) fn knows(name: &str) -> bool {
+    POLICIES.contains(&name) || TRACES.iter().any(|trace| trace.0 == name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let keys = options.keys.unwrap_or(KEYS);
     let wants = |name: &str| options.names.iter().any(|n| n == name);

@@ -34,14 +34,14 @@ const TTL_S: std::ops::Range<u64> = 1_000..1_000_000;
 const CASES: [&str; 6] =
     ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl", "reads"];
 
+/// Whether there is a case of this name.
+pub(super) fn knows(name: &str) -> bool {
+    CASES.contains(&name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
-    if let Some(name) = options.names.iter().find(|name| !CASES.contains(&name.as_str())) {
-        return Err(format!("bench: full-cache has no case called '{name}'"));
-    }
     super::server::pin_this("1")?;
-    for case in
-        CASES.iter().filter(|case| options.names.is_empty() || options.names.iter().any(|n| n == *case))
-    {
+    for case in CASES.iter().filter(|case| options.wants(case)) {
         let caches: Result<Vec<Cache>, String> =
             options.servers.iter().map(|spec| Cache::filled(spec, case)).collect();
         let mut caches = caches?;

@@ -6,7 +6,7 @@
 //! to end is in both, and falls out of the difference.
 
 use super::Options;
-use super::redis_benchmark::Load;
+use super::redis_benchmark::{self, Load};
 use super::server::{Server, Spec};
 use crate::shell::target;
 
@@ -79,6 +79,11 @@ const REQUESTS: [u64; 2] = [20_000, 50_000];
 /// What a test reads or removes is there beforehand.
 const FILL_REQUESTS: u64 = 60_000;
 
+/// Whether there is a test of this name.
+pub(super) fn knows(name: &str) -> bool {
+    EDITS.iter().any(|edit| edit.name == name) || redis_benchmark::knows(name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let all = TESTS.into_iter().chain(EDITS.iter().map(|edit| edit.name));
     let all: Vec<String> = all.map(String::from).collect();
@@ -89,7 +94,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
             let each = many.saturating_sub(few) / (REQUESTS[1] - REQUESTS[0]);
             cells.push(format!("{} {each}", spec.name));
         }
-        println!("{test:15} P={DEPTH} user instructions a request: {}", cells.join(" | "));
+        println!("{test:15} P={DEPTH} user instructions per request: {}", cells.join(" | "));
     }
     Ok(())
 }

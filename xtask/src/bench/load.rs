@@ -56,12 +56,17 @@ struct Sample {
     cpu: Cpu,
 }
 
+/// Whether there is a test of this name.
+pub(super) fn knows(name: &str) -> bool {
+    TESTS.iter().any(|(test, ..)| *test == name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<Part, String> {
     let cores = (options.threads == 1).then_some("0");
     let servers =
         options.servers.iter().map(|s| Server::start(s, cores)).collect::<Result<Vec<Server>, String>>()?;
     let labels: Vec<String> = servers.iter().map(label).collect();
-    let tests = known_tests(&servers[0], &options.names)?;
+    let tests = known_tests(&servers[0], options)?;
     let depths_of = |test: &str| {
         let deepest = if test.starts_with("lrange") { LRANGE_DEPTH_MAX } else { u32::MAX };
         extent(options).depths.iter().copied().filter(move |depth| *depth <= deepest)
@@ -100,17 +105,16 @@ fn extent(options: &Options) -> Extent {
 /// The tests that were asked for and whose command Sardine has.
 fn known_tests(
     sardine: &Server,
-    names: &[String],
+    options: &Options,
 ) -> Result<Vec<(&'static str, Option<&'static str>)>, String> {
     let mut client = sardine.client()?;
     let mut tests = Vec::new();
     for (test, command, fill) in TESTS {
-        let is_wanted = names.is_empty() || names.iter().any(|name| name == test);
-        if is_wanted && client.knows(command)? {
+        if options.wants(test) && client.knows(command)? {
             tests.push((test, fill));
         }
     }
-    if tests.is_empty() { Err("bench: load has no such test".into()) } else { Ok(tests) }
+    Ok(tests)
 }
 
 fn compare(

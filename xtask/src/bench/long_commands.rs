@@ -207,6 +207,11 @@ struct Row {
     own_us: u64,
 }
 
+/// Whether there is a request of this name.
+pub(super) fn knows(name: &str) -> bool {
+    CASES.iter().any(|(_, request)| request.starts_with(name))
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     options.servers.iter().try_for_each(|spec| one(spec, options))
 }

@@ -18,11 +18,23 @@ const SIZES: [(&str, usize); 6] = [
     ("1m", 1 << 20),
     ("4m", 4 << 20),
 ];
+const COMMANDS: [&str; 3] = ["set", "mset", "get"];
 const CLIENTS: usize = 4;
 const ROUNDS: usize = 20;
 /// Bytes of the strings that are sent or read in a turn.
 const TURN_BYTES: usize = 48 << 20;
 const KEYS: u64 = 32;
+
+/// Whether there is a case of this name.
+pub(super) fn knows(name: &str) -> bool {
+    let known = |command, size| names_of(command, size).iter().any(|known| known == name);
+    COMMANDS.iter().any(|command| SIZES.iter().any(|(size, _)| known(command, size)))
+}
+
+/// By which names a case may be asked for: its own, or what it has in common with others.
+fn names_of(command: &str, size: &str) -> [String; 3] {
+    [format!("{command}-{size}"), size.into(), command.into()]
+}
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     super::server::pin_this("1")?;
@@ -32,12 +44,12 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let crowds: Result<Vec<Crowd>, String> =
         servers.iter().map(|server| Crowd::of(CLIENTS, server.port)).collect();
     let mut crowds = crowds?;
-    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    let labels: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     let mut random = Random::new(1);
     for (size, bytes) in SIZES {
-        for command in ["set", "mset", "get"] {
-            let case = format!("{command}-{size}");
-            if !options.wants(&case) && !options.wants(size) && !options.wants(command) {
+        for command in COMMANDS {
+            let names = names_of(command, size);
+            if !names.iter().any(|name| options.wants(name)) {
                 continue;
             }
             let mut times_us = vec![Vec::new(); servers.len()];
@@ -54,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
                     }
                 }
             }
-            println!("{case:8} {}", cells(&names, &times_us, &mut random).join(" | "));
+            println!("{:8} {}", names[0], cells(&labels, &times_us, &mut random).join(" | "));
         }
     }
     Ok(())

@@ -22,6 +22,11 @@ struct Built {
 /// Requests a second, and the server's time a request, of every round.
 type Rounds = Vec<(f64, Cpu)>;
 
+/// Whether there is a build of this name.
+pub(super) fn knows(name: &str) -> bool {
+    [variants::star(), variants::product()].concat().iter().any(|variant| variant.name == name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<Part, String> {
     let (built, left_out) = build_all(options)?;
     let rounds = if options.is_quick { 1 } else { 5 };
@@ -65,6 +70,9 @@ pub(crate) fn run(options: &Options) -> Result<Part, String> {
 fn build_all(options: &Options) -> Result<(Vec<Built>, String), String> {
     let mut chosen = if options.is_full { variants::product() } else { variants::star() };
     let is_wanted = |v: &Variant| v.name == BASE || options.names.contains(&v.name);
+    if let Some(name) = options.names.iter().find(|name| !chosen.iter().any(|v| v.name == **name)) {
+        return Err(format!("bench: '{name}' is one of the builds of --full"));
+    }
     chosen.retain(|variant| options.names.is_empty() || is_wanted(variant));
     let can_profile = builds::profdata().is_some();
     let mut left_out = String::new();

@@ -91,10 +91,14 @@ struct Benchmark {
     name: &'static str,
     /// What the words behind the name are; empty where there are none.
     takes: &'static str,
+    /// Whether a word is one of those. Others are refused before anything is built or started.
+    knows: Knows,
     about: &'static str,
     servers: Servers,
     run: Run,
 }
+
+type Knows = fn(&str) -> bool;
 
 /// Which servers a benchmark needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,83 +117,103 @@ enum Run {
     Printed(fn(&Options) -> Outcome),
 }
 
+/// The words behind the names of a benchmark that takes none.
+const NONE: (&str, Knows) = ("", |_| false);
+
 /// A benchmark whose figures are a part of the page.
 const fn part(
     name: &'static str,
-    takes: &'static str,
+    (takes, knows): (&'static str, Knows),
     about: &'static str,
     run: fn(&Options) -> Result<Part, String>,
 ) -> Benchmark {
-    Benchmark { name, takes, about, servers: Servers::All, run: Run::Part(run) }
+    Benchmark { name, takes, knows, about, servers: Servers::All, run: Run::Part(run) }
 }
 
 /// A benchmark that prints its figures.
 const fn printed(
     name: &'static str,
-    takes: &'static str,
+    (takes, knows): (&'static str, Knows),
     about: &'static str,
     run: fn(&Options) -> Outcome,
 ) -> Benchmark {
-    Benchmark { name, takes, about, servers: Servers::Installed, run: Run::Printed(run) }
+    Benchmark { name, takes, knows, about, servers: Servers::Installed, run: Run::Printed(run) }
 }
 
 /// The parts of the page in its order, then the others.
 const BENCHMARKS: [Benchmark; 28] = [
     part(
         "anysize",
-        "COLLECTION",
-        "Bytes an element and CPU an operation from 16 elements to a million; anysize.svg",
+        ("COLLECTION", anysize::knows),
+        "Bytes per element and CPU per operation from 16 elements to a million; anysize.svg",
         anysize::run,
     ),
     part(
         "load",
-        "TEST",
+        ("TEST", load::knows),
         "Throughput, server CPU and latency of redis-benchmark's tests at depths 1 to 1000",
         load::run,
     ),
-    part("bytes", "CASE", "RSS an element of each data set, one fresh process a case", bytes::run),
-    part("curves", "NAME", "Memory of a list by list-max-listpack-size", curves::run),
+    part(
+        "bytes",
+        ("CASE", bytes::knows),
+        "RSS per element of each data set, one fresh process for each case",
+        bytes::run,
+    ),
+    part("curves", ("CURVE", curves::knows), "Memory of a list by list-max-listpack-size", curves::run),
     Benchmark {
         servers: Servers::None,
-        ..part("matrix", "BUILD", "Ways to build Sardine; --full for every combination", matrix::run)
+        ..part(
+            "matrix",
+            ("BUILD", matrix::knows),
+            "Ways to build Sardine; --full for every combination",
+            matrix::run,
+        )
     },
     Benchmark {
         servers: Servers::None,
-        ..printed("page", "", "The page anew, from what is stored", |options| parts::write_page(&options.out))
+        ..printed("page", NONE, "The page anew, from what is stored", |options| {
+            parts::write_page(&options.out)
+        })
     },
     printed(
         "speed",
-        "TEST",
-        "Throughput and server CPU a request by redis-benchmark, the servers taking turns",
+        ("TEST", speed::knows),
+        "Throughput and server CPU per request by redis-benchmark, the servers taking turns",
         speed::run,
     ),
-    printed("turns", "TEST", "Server CPU a request to a hundredth: turns of some 50 ms", turns::run),
+    printed(
+        "turns",
+        ("TEST", turns::knows),
+        "Server CPU per request to a hundredth: turns of some 50 ms",
+        turns::run,
+    ),
     Benchmark {
         servers: Servers::All,
         ..printed(
             "tls",
-            "CASE",
+            ("CASE", tls::knows),
             "Server CPU of set and get by clients with TLS, and of a connect with its handshake",
             tls::run,
         )
     },
     printed(
         "ops",
-        "OPERATION",
+        ("OPERATION", ops::knows),
         "Server CPU of some 140 single operations beside a peer's, worst first; names may be beginnings",
         ops::run,
     ),
-    printed("depth", "", "LINDEX, LPOP and RPOP against the length of the list", depth::run),
-    printed("expiry", "", "How late keys vanish when a million of them expire", expiry::run),
+    printed("depth", NONE, "LINDEX, LPOP and RPOP against the length of the list", depth::run),
+    printed("expiry", NONE, "How late keys vanish when a million of them expire", expiry::run),
     printed(
         "shrink",
-        "PERCENT",
+        ("PERCENT", shrink::knows),
         "RSS beside used_memory after most of --gb N of keys were deleted",
         shrink::run,
     ),
     printed(
         "eviction",
-        "POLICY",
+        ("POLICY OR TRACE", eviction::knows),
         "Hit ratios at the same number of keys, against the peer's and exact LRU; a trace may be named too",
         eviction::run,
     ),
@@ -197,59 +221,69 @@ const BENCHMARKS: [Benchmark; 28] = [
         servers: Servers::All,
         ..printed(
             "sessions",
-            "CASE",
+            ("CASE", sessions::knows),
             "Server CPU of PUBLISH to many clients or by many patterns, transactions, elements handed over",
             sessions::run,
         )
     },
     printed(
         "long-strings",
-        "CASE",
+        ("CASE", long_strings::knows),
         "Server CPU of SET and GET of strings of 10 KB to 4 MB",
         long_strings::run,
     ),
-    printed("full-cache", "CASE", "Server CPU of a SET that makes a full cache evict", full_cache::run),
+    printed(
+        "full-cache",
+        ("CASE", full_cache::knows),
+        "Server CPU of a SET that makes a full cache evict",
+        full_cache::run,
+    ),
     printed(
         "snapshots",
-        "CASE",
-        "Server CPU a key of BGSAVE and of loading, the file, the start, and the pause",
+        ("CASE", snapshots::knows),
+        "Server CPU per key of BGSAVE and of loading, the file, the start, and the pause",
         snapshots::run,
     ),
-    printed("payloads", "", "Bytes of DUMP beside the peers': texts and collections", payloads::run),
+    printed("payloads", NONE, "Bytes of DUMP beside the peers': texts and collections", payloads::run),
     printed(
         "saving",
-        "LOAD",
+        ("LOAD", saving::knows),
         "Times of GET and SET, and resident memory, while BGSAVE writes --keys keys and while it does not",
         saving::run,
     ),
     printed(
         "replay",
-        "CASE",
-        "Server CPU a key and time of a start from an append-only file, of commands and with a base",
+        ("CASE", snapshots::knows),
+        "Server CPU per key and time of a start from an append-only file, of commands and with a base",
         replay::run,
     ),
-    printed("scripts", "CASE", "Server CPU of EVALSHA: a GET and a SET, nothing, a long loop", scripts::run),
+    printed(
+        "scripts",
+        ("CASE", scripts::knows),
+        "Server CPU of EVALSHA and FCALL: commands, strings, libraries, loops; and two workers beside one",
+        scripts::run,
+    ),
     printed(
         "append",
-        "APPENDFSYNC",
+        ("SETTING", append::knows),
         "Server CPU and throughput of SET with an append-only file, everysec and always",
         append::run,
     ),
     printed(
         "stalls",
-        "",
+        NONE,
         "Times of commands while many keys are loaded, flushed and loaded again",
         stalls::run,
     ),
     printed(
         "replies",
-        "COMMAND",
+        ("COMMAND", replies::knows),
         "How long another client waits while one reads replies of --keys elements",
         replies::run,
     ),
     printed(
         "long-commands",
-        "COMMAND",
+        ("COMMAND", long_commands::knows),
         "How long another client waits while one sends a command on large values, worst first",
         long_commands::run,
     ),
@@ -257,12 +291,17 @@ const BENCHMARKS: [Benchmark; 28] = [
         servers: Servers::None,
         ..printed(
             "hiccups",
-            "",
+            NONE,
             "How long the machine takes a processor away from a loop that only reads the clock",
             hiccups::run,
         )
     },
-    printed("instructions", "TEST", "User instructions a request, by callgrind", instructions::run),
+    printed(
+        "instructions",
+        ("TEST", instructions::knows),
+        "User instructions per request, by callgrind",
+        instructions::run,
+    ),
 ];
 
 pub(crate) fn command() -> Command {
@@ -280,12 +319,16 @@ pub(crate) fn command() -> Command {
 impl Benchmark {
     fn command(&self) -> Command {
         let command = Command::new(self.name).about(self.about);
-        match self.takes {
-            "" => command,
-            takes => {
-                command.arg(Arg::new("names").value_name(takes).num_args(0..).help("Only these; else all"))
-            }
+        if self.takes.is_empty() {
+            return command;
         }
+        let (takes, knows) = (self.takes, self.knows);
+        let known = move |name: &str| match knows(name) {
+            true => Ok(name.to_string()),
+            false => Err(format!("no {} is called '{name}'", takes.to_lowercase())),
+        };
+        let names = Arg::new("names").value_name(takes).num_args(0..).value_parser(known);
+        command.arg(names.help("Only these; else all"))
     }
 }
 

@@ -15,6 +15,36 @@ pub(crate) struct Load<'l> {
     pub(crate) threads: usize,
 }
 
+/// The tests that redis-benchmark has, beside those of LRANGE.
+const TESTS: [&str; 16] = [
+    "ping",
+    "ping_inline",
+    "ping_mbulk",
+    "set",
+    "get",
+    "incr",
+    "lpush",
+    "rpush",
+    "lpop",
+    "rpop",
+    "sadd",
+    "hset",
+    "spop",
+    "zadd",
+    "zpopmin",
+    "mset",
+];
+
+/// Whether there is a test of this name: one of redis-benchmark's, or `lrange_N`.
+pub(super) fn knows(name: &str) -> bool {
+    TESTS.contains(&name) || range(name).is_some()
+}
+
+/// Of how many elements a test of LRANGE is.
+fn range(test: &str) -> Option<u32> {
+    test.strip_prefix("lrange_")?.parse().ok().filter(|count| *count > 0)
+}
+
 /// What redis-benchmark says of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Report {
@@ -54,8 +84,7 @@ impl Load<'_> {
     /// LRANGE is spelled out: its own test would fill the list first, at the cost of the server that is
     /// measured.
     fn what(&self) -> Vec<String> {
-        let count = self.test.strip_prefix("lrange_").and_then(|count| count.parse::<u32>().ok());
-        match count {
+        match range(self.test) {
             Some(count) => ["LRANGE", "mylist", "0", &(count - 1).to_string()].map(String::from).to_vec(),
             None => ["-t", self.test].map(String::from).to_vec(),
         }

@@ -14,7 +14,7 @@ const FORMS: [&str; 2] = ["commands", "base"];
 
 pub(crate) fn run(options: &Options) -> Outcome {
     let keys = options.keys.unwrap_or(KEYS);
-    println!("{keys} keys; CPU in microseconds a key, beside it in parts of the last server's");
+    println!("{keys} keys; CPU in microseconds per key, beside it as a fraction of the last server's");
     for case in CASES.iter().filter(|case| options.wants(case)) {
         let mut runs = Vec::new();
         for spec in &options.servers {

@@ -26,6 +26,11 @@ const CASES: [(&str, &str, &str); 6] = [
     ("SET string", "", "MGET string*1000"),
 ];
 
+/// Whether there is a request of this name.
+pub(super) fn knows(name: &str) -> bool {
+    CASES.iter().any(|(_, _, read)| read.starts_with(name))
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     options.servers.iter().try_for_each(|spec| one(spec, options))
 }

@@ -29,6 +29,12 @@ const VALUE_BYTES: std::ops::RangeInclusive<u64> = 64..=1000;
 const FILL_DEPTH: usize = 200;
 /// How long the load runs while snapshots are written, at least; half of it to begin with.
 const SECONDS: f64 = 10.0;
+const LOADS: [(Load, &str); 2] = [(Load::Paced, "paced"), (Load::Full, "full")];
+
+/// Whether there is a load of this name.
+pub(super) fn knows(name: &str) -> bool {
+    LOADS.iter().any(|(_, load)| *load == name)
+}
 
 pub(crate) fn run(options: &Options) -> Outcome {
     let keys = options.keys.unwrap_or(KEYS);
@@ -39,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
         let spec = spec.with(&format!("--dir {}", folder.0.display()));
         let server = Server::start(&spec, None)?;
         let data_bytes = fill(&mut server.client()?, keys)?;
-        for (load, name) in [(Load::Paced, "paced"), (Load::Full, "full")] {
+        for (load, name) in LOADS {
             if options.wants(name) {
                 measure(&server, (load, name), (keys, data_bytes, seconds))?;
             }

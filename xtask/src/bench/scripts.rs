@@ -217,15 +217,24 @@ const WORKERS: &[Case] = &[
 
 const ROUNDS: usize = 100;
 
+/// The cases in which a server is compared with its peers.
+fn cases() -> impl Iterator<Item = &'static Case> {
+    CASES.iter().chain(LARGE).chain([&DOCUMENTS]).chain(LIBRARIES)
+}
+
+/// Whether there is a case of this name.
+pub(super) fn knows(name: &str) -> bool {
+    cases().chain(WORKERS).any(|case| case.name == name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
-    let is_wanted =
-        |case: &&Case| options.names.is_empty() || options.names.iter().any(|name| name == case.name);
+    let is_wanted = |case: &&Case| options.wants(case.name);
     let servers: Result<Vec<Server>, String> =
         options.servers.iter().map(|spec| Server::start(spec, Some("0"))).collect();
     let servers = servers?;
     super::server::pin_this("1")?;
     let rounds = options.rounds.unwrap_or(ROUNDS);
-    for case in CASES.iter().chain(LARGE).chain([&DOCUMENTS]).chain(LIBRARIES).filter(is_wanted) {
+    for case in cases().filter(is_wanted) {
         for depth in case.depths {
             compare(&servers, case, *depth, rounds)?;
         }

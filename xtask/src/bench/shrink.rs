@@ -25,6 +25,11 @@ const SHOWN_S: [u64; 9] = [0, 1, 2, 5, 10, 20, 30, 45, 60];
 /// Commands whose histograms are shown.
 const COMMANDS: [&str; 6] = ["get", "set", "del", "unlink", "exists", "ping"];
 
+/// Whether there is a part of this name.
+pub(super) fn knows(name: &str) -> bool {
+    name.parse().is_ok_and(|percent: u64| percent <= 100)
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let parts: Vec<u64> = options.names.iter().filter_map(|name| name.parse().ok()).collect();
     let parts = if parts.is_empty() { DELETED.to_vec() } else { parts };

@@ -25,9 +25,14 @@ const SAVES: usize = 5;
 /// The time between two looks at whether it is done.
 pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
+/// Whether there is a case of this name.
+pub(super) fn knows(name: &str) -> bool {
+    CASES.contains(&name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let keys = options.keys.unwrap_or(KEYS);
-    println!("{keys} keys; CPU in microseconds a key, beside it in parts of the last server's");
+    println!("{keys} keys; CPU in microseconds per key, beside it as a fraction of the last server's");
     for case in CASES.iter().filter(|case| options.wants(case)) {
         let mut runs = Vec::new();
         for spec in &options.servers {

@@ -3,7 +3,7 @@
 //! With one thread the server has a processor and the load another; with more the whole machine is shared.
 
 use super::Options;
-use super::redis_benchmark::Load;
+use super::redis_benchmark::{self, Load};
 use super::server::Server;
 
 const TESTS: [&str; 6] = ["set", "get", "incr", "lpush", "rpop", "lrange_100"];
@@ -13,6 +13,11 @@ const KEYSPACE: &str = "1000000";
 
 /// One redis-benchmark run: requests a second, server CPU in microseconds a request.
 type Sample = (f64, f64);
+
+/// Whether there is a test of this name.
+pub(super) fn knows(name: &str) -> bool {
+    redis_benchmark::knows(name)
+}
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let cores = (options.threads == 1).then_some("0");

@@ -30,6 +30,11 @@ struct Case {
     requests: u64,
 }
 
+/// Whether there is a case of this name.
+pub(super) fn knows(name: &str) -> bool {
+    ["set", "get", "connect"].contains(&name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let folder = target("bench-tls");
     let certificate = certificate(&folder)?;
@@ -48,8 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         depth: 1,
         requests: CONNECTIONS,
     });
-    let is_meant = |case: &&Case| options.names.is_empty() || options.names.iter().any(|n| n == case.name);
-    for case in cases.iter().filter(is_meant) {
+    for case in cases.iter().filter(|case| options.wants(case.name)) {
         compare(&servers, case, &certificate, options.rounds.unwrap_or(ROUNDS))?;
     }
     Ok(())

@@ -72,9 +72,14 @@ impl Contender {
     }
 }
 
+/// Whether there is a collection of this name.
+pub(super) fn knows(name: &str) -> bool {
+    SUBJECTS.iter().any(|subject| subject.name == name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<Part, String> {
     let contenders = contenders(options)?;
-    let subjects = known_subjects(&contenders[0], &options.names)?;
+    let subjects = known_subjects(&contenders[0], options)?;
     let sizes = sizes(options);
     let steps = subjects.iter().map(|subject| (1 + subject.operations.len()) * sizes.len()).sum();
     let mut progress = Progress::new(steps);
@@ -117,17 +122,16 @@ fn contenders(options: &Options) -> Result<Vec<Contender>, String> {
 }
 
 /// The collections that were asked for and whose commands Sardine has.
-fn known_subjects(sardine: &Contender, names: &[String]) -> Result<Vec<&'static Subject>, String> {
+fn known_subjects(sardine: &Contender, options: &Options) -> Result<Vec<&'static Subject>, String> {
     let server = Server::start(&sardine.spec, None)?;
     let mut client = server.client()?;
     let mut known = Vec::new();
     for subject in SUBJECTS {
-        let is_wanted = names.is_empty() || names.iter().any(|name| name == subject.name);
-        if is_wanted && client.knows(subject.command)? {
+        if options.wants(subject.name) && client.knows(subject.command)? {
             known.push(subject);
         }
     }
-    if known.is_empty() { Err("bench: anysize has no such collection".into()) } else { Ok(known) }
+    Ok(known)
 }
 
 fn sizes(options: &Options) -> Vec<u64> {

@@ -30,12 +30,14 @@ const WORST: usize = 15;
 /// Stands for a number of twelve digits, drawn anew for each request.
 const DRAWN: &[u8] = b"000000000000";
 
+/// Whether there is an operation of this name.
+pub(super) fn knows(name: &str) -> bool {
+    OPERATIONS.iter().any(|operation| operation.name.starts_with(name))
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let chosen: Vec<&Operation> =
         OPERATIONS.iter().filter(|operation| is_wanted(operation, options)).collect();
-    if chosen.is_empty() {
-        return Err(format!("bench: no operation is called '{}'", options.names.join("' or '")));
-    }
     let (sardine, peer) = match options.servers.as_slice() {
         [sardine, .., peer] => (sardine, peer),
         _ => return Err("bench: ops compares with a peer, and there is none".into()),

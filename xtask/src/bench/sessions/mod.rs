@@ -44,19 +44,22 @@ const CASES: [Case; 5] = [
     Case { name: "hand-over", unit: "element", count: 4000, connect: hand_over::connect },
 ];
 
+/// Whether there is a case of this name.
+pub(super) fn knows(name: &str) -> bool {
+    name == waits::NAME || CASES.iter().any(|case| case.name == name)
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let servers: Result<Vec<Server>, String> =
         options.servers.iter().map(|spec| Server::start(spec, None)).collect();
     let servers = servers?;
-    let is_wanted =
-        |case: &&Case| options.names.is_empty() || options.names.iter().any(|name| name == case.name);
-    for case in CASES.iter().filter(is_wanted) {
+    for case in CASES.iter().filter(|case| options.wants(case.name)) {
         for depth in DEPTHS {
             let rounds = options.rounds.unwrap_or(ROUNDS);
             compare(&servers, case, depth, rounds)?;
         }
     }
-    if options.names.is_empty() || options.names.iter().any(|name| name == waits::NAME) {
+    if options.wants(waits::NAME) {
         servers.iter().try_for_each(|server| waits::measure(server, options.rounds.unwrap_or(ROUNDS)))?;
     }
     Ok(())
