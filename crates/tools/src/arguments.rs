@@ -79,6 +79,7 @@ pub(crate) fn task(name: &[u8], args: &[Vec<u8>]) -> Task {
 fn tool(args: &[Vec<u8>]) -> Task {
     use std::os::unix::ffi::OsStringExt;
     let words = args.iter().map(|word| std::ffi::OsString::from_vec(word.clone()));
+    let words = std::iter::once("sardine".into()).chain(words);
     let matches = match tools().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) if error.use_stderr() => return Task::Refuse(error.to_string().trim_end().into()),
@@ -155,7 +156,7 @@ fn analyze_command() -> Command {
                 .help("Writes a page with a treemap, which needs nothing else"),
         )
         .arg(number("rate", "KEYS").help("Keys a second at most, of a live server (default 10000)"))
-        .arg(number("sample", "N").help("Reads one key in N of a live server, and multiplies the memory"))
+        .arg(number("sample", "N").help("Reads one key in N of a live server, and multiplies all that is added up"))
         .arg(
             databases
                 .value_parser(value_parser!(u16).range(1..))
@@ -166,7 +167,7 @@ fn analyze_command() -> Command {
         .arg(file("key").help("The key of that"))
 }
 
-/// The tools: their first word is taken for the name of a program.
+/// The tools, each behind the name of the program.
 fn tools() -> Command {
     let file = Arg::new("FILE").required(true).value_parser(value_parser!(PathBuf));
     let check = Command::new("check")
@@ -191,7 +192,6 @@ fn tools() -> Command {
                 .help("Cuts off what was written later (files with aof-timestamp-enabled)"),
         );
     Command::new("sardine")
-        .multicall(true)
         .disable_help_subcommand(true)
         .subcommand_required(true)
         .subcommand(check)
@@ -224,7 +224,7 @@ Usage: sardine [/path/to/sardine.conf] [options] [-]
        sardine -h or --help
        sardine --check-config FILE [options] (say what is wrong with it, or has no effect)
        sardine check FILE (check a dump file or an append-only file)
-       sardine analyze FILE|redis://HOST[:PORT] (what data consists of, and takes here)
+       sardine analyze FILE|redis[s]://HOST[:PORT] (what data consists of, and takes here)
        sardine --dump-docs commands|metrics|settings|sample
 
 An option is a setting: `--name value`. docs/settings.md lists them all.
@@ -277,7 +277,11 @@ mod tests {
         let version = task(b"/usr/bin/redis-server", &[b"--version".to_vec()]);
         assert!(matches!(version, Task::Print(text) if text.starts_with("Redis server v=8.")));
         assert!(matches!(parse(&["check"]), Task::Refuse(text) if text.contains("FILE")));
-        assert!(matches!(parse(&["check", "--help"]), Task::Print(_)));
+        for tool in ["check", "analyze"] {
+            let usage = format!("Usage: sardine {tool} ");
+            assert!(matches!(parse(&[tool, "--help"]), Task::Print(text) if text.contains(&usage)), "{tool}");
+            assert!(matches!(parse(&[tool]), Task::Refuse(text) if text.contains(&usage)), "{tool}");
+        }
     }
 
     #[test]

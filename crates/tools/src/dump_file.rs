@@ -8,6 +8,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use store::{Keyspace, Settings};
 
+/// What dump files begin with, those of Redis and those of Valkey 9.
+pub(crate) const MARKS: [&[u8]; 2] = [b"REDIS", b"VALKE"];
+
 /// A dump file, and what was found in it so far.
 pub(crate) struct DumpFile {
     reader: FileReader<File>,
@@ -46,12 +49,14 @@ pub(crate) enum Round {
 impl DumpFile {
     /// Opens a file and reads its header. An error says in words why that cannot be done.
     pub(crate) fn open(path: &Path) -> Result<DumpFile, String> {
-        let about = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
+        let about =
+            std::fs::metadata(path).map_err(|error| format!("cannot be read: {}", disk::reason(&error)))?;
         if !about.is_file() {
             return Err("is not a regular file".into());
         }
-        let mut file = File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
-        refuse_journals(&mut file)?;
+        let mut file =
+            File::open(path).map_err(|error| format!("cannot be read: {}", disk::reason(&error)))?;
+        refuse_others(&mut file)?;
         let settings = Settings::default();
         let reader = FileReader::open(file, &settings, true).map_err(|error| error.to_string())?;
         let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}, {eta} left");
@@ -131,16 +136,21 @@ impl Drop for DumpFile {
     }
 }
 
-/// An append-only file is named as what it is, since it is often what is at hand.
-fn refuse_journals(file: &mut File) -> Result<(), String> {
+/// An append-only file is named as what it is, since it is often what is at hand, and so is what is neither.
+fn refuse_others(file: &mut File) -> Result<(), String> {
     use std::io::Seek;
     let mut start = Vec::new();
-    file.take(5).read_to_end(&mut start).map_err(|error| format!("cannot be read: {error}"))?;
-    file.rewind().map_err(|error| format!("cannot be read: {error}"))?;
+    file.take(5)
+        .read_to_end(&mut start)
+        .map_err(|error| format!("cannot be read: {}", disk::reason(&error)))?;
+    file.rewind().map_err(|error| format!("cannot be read: {}", disk::reason(&error)))?;
     match &start[..] {
         [b'*', b'0'..=b'9', ..] | b"#TS:1" | b"file " => {
             Err("is an append-only file or its manifest; only dump files (RDB) say what data consists of"
                 .into())
+        }
+        start if !MARKS.iter().any(|mark| mark.starts_with(start)) => {
+            Err("is neither a dump file nor an append-only file".into())
         }
         _ => Ok(()),
     }

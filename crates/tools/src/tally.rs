@@ -16,6 +16,18 @@ impl Tally {
         self.elements += more.elements;
         self.bytes += more.bytes;
     }
+
+    /// What it would be of so many times as many keys.
+    pub(crate) fn multiply(&mut self, factor: u64) {
+        for sum in [&mut self.keys, &mut self.elements, &mut self.bytes] {
+            *sum = sum.saturating_mul(factor);
+        }
+    }
+}
+
+/// So many of a thing: `1 file`, `2 files`.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A number of bytes as people read it: `1.5 MiB`.

@@ -71,7 +71,7 @@ pub enum LoadError {
     },
     /// It has a key in a database that the server does not have.
     Database(u64),
-    /// It has a key twice: the key and its database.
+    /// It has a key twice, or one that was there before it: the key and its database.
     Twice(u16, Vec<u8>),
     /// A library of functions that whoever runs them refuses, for this reason.
     Library(String),
@@ -93,7 +93,7 @@ impl LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LoadError::Io(error) => write!(f, "it cannot be read: {error}"),
+            LoadError::Io(error) => write!(f, "it cannot be read: {}", crate::reason(error)),
             LoadError::Broken(broken) => write!(f, "{} (at byte {})", broken.what, broken.at),
             LoadError::Value(db, key, broken) => {
                 let (key, Broken { what, at }) = (key.escape_ascii(), broken);
@@ -104,10 +104,15 @@ impl fmt::Display for LoadError {
                 write!(f, "Wrong RDB checksum expected: ({told:x}) but got ({found:x})")
             }
             LoadError::Database(number) => {
-                write!(f, "it has keys in database {number}, and there are not so many databases")
+                let enough = number.saturating_add(1);
+                write!(
+                    f,
+                    "it has keys in database {number}, and there are not so many databases: \
+                     `--databases {enough}` would do"
+                )
             }
             LoadError::Twice(db, key) => {
-                write!(f, "it has the key '{}' twice in database {db}", key.escape_ascii())
+                write!(f, "the key '{}' is in database {db} already", key.escape_ascii())
             }
             LoadError::Library(why) => write!(f, "Failed loading library, {why}"),
             LoadError::GivenUp => f.write_str("it was given up"),

@@ -4,13 +4,15 @@
 //! Where the server knows CLIENT NO-TOUCH, reading leaves no trace; an older one counts DUMP as a use.
 use crate::analyze::Options;
 use crate::analyze::client::{Client, Reply, TIMEOUT, request};
-use crate::analyze::report::{AtSource, Report};
+use crate::analyze::report::Report;
 use crate::analyze::url::Url;
 use crate::scratch;
 use base::Millis;
+use base::hash::Hash;
 use disk::rdb::restore;
 use indicatif::ProgressBar;
 use server::Clock;
+use std::collections::BTreeMap;
 use std::io;
 use std::thread::sleep;
 use std::time::Duration;
@@ -29,13 +31,15 @@ struct Reader<'r> {
     bar: ProgressBar,
     seen: u64,
     now: Millis,
+    /// How long a key has not been used, by its database and hash.
+    idle_s: BTreeMap<(u16, Hash), i64>,
 }
 
 /// Reads all keys, or a sample, into the report.
 pub(crate) fn read(url: &Url, options: &Options, report: &mut Report) -> Result<(), String> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::WouldBlock => format!("it has said nothing for {} seconds", TIMEOUT.as_secs()),
-        _ => error.to_string(),
+        _ => disk::reason(&error),
     };
     let client = Client::connect(url, &options.tls).map_err(failed)?;
     // A sample is held in so many shards less, so that each holds as many keys as it would of all: what a
@@ -44,7 +48,8 @@ pub(crate) fn read(url: &Url, options: &Options, report: &mut Report) -> Result<
     let keyspace = scratch::keyspace(shard_bits, options.databases);
     let (bar, now) = (ProgressBar::new(0), Clock::real().now());
     let settings = Settings::default();
-    let mut reader = Reader { client, keyspace, settings, report, options, bar, seen: 0, now };
+    let mut reader =
+        Reader { client, keyspace, settings, report, options, bar, seen: 0, now, idle_s: BTreeMap::new() };
     let done = reader.run(url).map_err(failed);
     reader.bar.finish_and_clear();
     done
@@ -97,8 +102,18 @@ impl Reader<'_> {
             self.demand(&[b"SELECT", db.to_string().as_bytes()])?;
             self.read_db(db, !goes_by_frequency)?;
         }
-        self.report.sardine_bytes = self.report.sardine_bytes.saturating_mul(self.options.sample);
+        self.add_up();
+        self.report.multiply();
         Ok(())
+    }
+
+    /// Looks at each key when all are there: a key has its share of a leaf, which is less the more there are.
+    fn add_up(&mut self) {
+        let (keyspace, report) = (&self.keyspace, &mut *self.report);
+        scratch::walk(keyspace, &self.settings, self.now, &mut |found| {
+            let idle_s = self.idle_s.get(&(found.db, keyspace.hash(found.name))).copied();
+            report.add(found, self.now, idle_s);
+        });
     }
 
     fn demand(&mut self, words: &[&[u8]]) -> io::Result<Reply> {
@@ -149,25 +164,30 @@ impl Reader<'_> {
             let idle_s = self.client.receive()?.int().filter(|_| asks_idle);
             let bytes = self.client.receive()?.int().unwrap_or(0).max(0) as u64;
             let left_ms = self.client.receive()?.int().unwrap_or(-1);
-            let source = AtSource { bytes, idle_s };
             match self.client.receive()? {
-                Reply::Text(payload) => self.add((db, name), &payload, left_ms, source),
+                Reply::Text(payload) if self.add((db, name), &payload, left_ms) => {
+                    self.report.source_key_bytes += bytes;
+                    let place = (db, self.keyspace.hash(name));
+                    self.idle_s.extend(idle_s.map(|idle_s| (place, idle_s)));
+                }
+                Reply::Text(_) => {}
                 // The key is gone meanwhile.
                 Reply::Null => {}
                 Reply::Error(why) => self.leave_out(why),
-                reply => self.leave_out(format!("{reply:?}")),
+                Reply::Int(_) | Reply::List(_) => self.leave_out("DUMP was not answered with a text".into()),
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, (db, name): (u16, &[u8]), payload: &[u8], left_ms: i64, source: AtSource) {
+    /// Puts a key into the scratch keyspace; whether it is there now and was not before.
+    fn add(&mut self, (db, name): (u16, &[u8]), payload: &[u8], left_ms: i64) -> bool {
         let before = pack::counted::thread_bytes();
         let (mut view, key) = self.keyspace.lock_one(db, self.now, &self.settings, name);
         view.leave_no_trace();
         // SCAN may show a key twice.
         if view.exists(&key) {
-            return;
+            return false;
         }
         let done = restore(&mut view, &key, payload);
         if done.is_ok() && left_ms >= 0 {
@@ -178,14 +198,10 @@ impl Reader<'_> {
         let more = pack::counted::thread_bytes() - before;
         // A tree that was divided may take less than before: only the sum means anything.
         self.report.sardine_bytes = self.report.sardine_bytes.saturating_add_signed(more);
-        match done {
-            Ok(()) => {
-                if let Some(found) = scratch::find(&self.keyspace, &self.settings, self.now, (db, name)) {
-                    self.report.add(&found, self.now, source);
-                }
-            }
-            Err(_) => self.leave_out("what DUMP answers cannot be read".into()),
+        if done.is_err() {
+            self.leave_out("what DUMP answers cannot be read".into());
         }
+        done.is_ok()
     }
 
     fn leave_out(&mut self, why: String) {

@@ -3,7 +3,8 @@
 //!
 //! The data is loaded into a keyspace as a server would hold it, and what that allocates is counted: the
 //! figure is measured, not estimated. So the tool takes as much memory as it says; `--sample` reads a part of
-//! a live server and multiplies.
+//! a live server and multiplies all that it adds up. What keys take is less than all together, because there
+//! are nodes above the leaves, and wheels of deadlines beside them.
 mod client;
 mod json;
 mod live;
@@ -17,9 +18,11 @@ use crate::check::{Part, Sort, parts_of, sort_of};
 use crate::dump_file::{DumpFile, Facts, Round};
 use crate::replay::Replay;
 use crate::scratch;
+use crate::tally::counted;
 use crate::told::{say, tell};
 use base::Millis;
-use report::{AtSource, Report};
+use disk::reason;
+use report::Report;
 use server::Clock;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -73,7 +76,7 @@ pub(crate) fn analyze(options: &Options) -> ExitCode {
     }
     match written {
         Some(Err(error)) => {
-            eprintln!("The page cannot be written: {error}");
+            eprintln!("The page cannot be written: {}", reason(&error));
             ExitCode::FAILURE
         }
         _ => ExitCode::SUCCESS,
@@ -86,7 +89,7 @@ fn read_file(path: &Path, options: &Options, report: &mut Report) -> Result<(), 
     let keyspace = scratch::keyspace(options.shard_bits, options.databases);
     let before = pack::counted::thread_bytes();
     let mut replay = Replay::new(&keyspace);
-    let facts = match sort_of(path).map_err(|error| error.to_string())? {
+    let facts = match sort_of(path).map_err(|error| reason(&error))? {
         Sort::Manifest => {
             let mut facts = Facts::default();
             for Part { path, sort } in parts_of(path)? {
@@ -106,11 +109,12 @@ fn read_file(path: &Path, options: &Options, report: &mut Report) -> Result<(), 
     let writer = writer.iter().find_map(|(name, field)| Some(format!("{name} {}", facts.text(field)?)));
     let writer = writer.unwrap_or("unknown".into());
     report.writer = match (facts.version, replay.count) {
-        (0, commands) => format!("{commands} commands"),
+        (0, count) => counted(count, "command"),
         (version, 0) => format!("{writer}, RDB version {version}"),
-        (version, commands) => format!("{writer}, RDB version {version}, and {commands} commands"),
+        (version, count) => format!("{writer}, RDB version {version}, and {}", counted(count, "command")),
     };
-    scratch::walk(&keyspace, &settings, now, &mut |found| report.add(found, now, AtSource::default()));
+    scratch::walk(&keyspace, &settings, now, &mut |found| report.add(found, now, None));
+    report.looked_at = report.total.keys;
     Ok(())
 }
 
@@ -130,7 +134,8 @@ fn read_part(
         from = file.at();
         facts = file.into_facts();
     }
-    let len = std::fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
+    let len =
+        std::fs::metadata(path).map_err(|error| format!("{}: {}", path.display(), reason(&error)))?.len();
     if from < len
         && let Some(why) = replay.run_file(path, from)?
     {

@@ -25,13 +25,6 @@ const SIZES: [(u64, &str); 7] = [
 const TIMES: [(i64, &str); 4] =
     [(3600, "within an hour"), (86_400, "within a day"), (7 * 86_400, "within a week"), (i64::MAX, "longer")];
 
-/// What the source says of a key, where it says it.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct AtSource {
-    pub(crate) bytes: u64,
-    pub(crate) idle_s: Option<i64>,
-}
-
 /// A large key: its bytes, database, name, type and elements.
 pub(crate) type Big = (u64, u16, Vec<u8>, &'static str, u64);
 
@@ -56,15 +49,18 @@ pub(crate) struct Report {
     pub(crate) source_bytes: Option<u64>,
     /// What the keys were measured to take in Sardine, all of it.
     pub(crate) sardine_bytes: u64,
-    /// One key in so many was looked at.
+    /// One key in so many was looked at. What is added up is multiplied by that.
     pub(crate) sample: u64,
+    /// How many keys were.
+    pub(crate) looked_at: u64,
     /// Keys that could not be read, and the first reason.
     pub(crate) unread: u64,
     pub(crate) why_unread: String,
 }
 
 impl Report {
-    pub(crate) fn add(&mut self, found: &Found<'_>, now: Millis, source: AtSource) {
+    /// Adds a key, and how long it has not been used, where the source says that.
+    pub(crate) fn add(&mut self, found: &Found<'_>, now: Millis, idle_s: Option<i64>) {
         let (tally, kind) = (found.tally(), found.info.kind.name());
         self.total.add(tally);
         self.kinds.entry(kind).or_default().add(tally);
@@ -79,10 +75,9 @@ impl Report {
             Deadline::Never => self.endless.add(tally),
             Deadline::At(at) => self.expiries[time_class(at.since(now) / 1000)].add(tally),
         }
-        if let Some(idle_s) = source.idle_s {
+        if let Some(idle_s) = idle_s {
             self.idles[time_class(idle_s)].add(tally);
         }
-        self.source_key_bytes += source.bytes;
         if self.biggest.len() < BIGGEST_MAX
             || self.biggest.peek().is_some_and(|least| least.0.0 < tally.bytes)
         {
@@ -92,6 +87,23 @@ impl Report {
                 self.biggest.pop();
             }
         }
+    }
+
+    /// The sums become those of all keys, of which one in `sample` was looked at.
+    pub(crate) fn multiply(&mut self) {
+        self.looked_at = self.total.keys;
+        let prefixes = self.prefixes.values_mut().flat_map(BTreeMap::values_mut);
+        let classes = self.sizes.iter_mut().chain(&mut self.expiries).chain(&mut self.idles);
+        let sums = [&mut self.total, &mut self.endless].into_iter().chain(self.kinds.values_mut());
+        sums.chain(prefixes).chain(classes).for_each(|tally| tally.multiply(self.sample));
+        for bytes in [&mut self.sardine_bytes, &mut self.source_key_bytes] {
+            *bytes = bytes.saturating_mul(self.sample);
+        }
+    }
+
+    /// What all takes beyond the keys and their shares of leaves: nodes, and the wheels of deadlines.
+    pub(crate) fn beside_keys_bytes(&self) -> u64 {
+        self.sardine_bytes.saturating_sub(self.total.bytes)
     }
 
     /// The biggest keys, the biggest first.

@@ -21,7 +21,10 @@ pub(crate) fn of(report: &Report) -> String {
     table(&mut out, "By size", &report.by_size());
     table(&mut out, "By expiry", &report.by_expiry());
     table(&mut out, "Not used for", &report.by_idle());
-    let _ = writeln!(out, "\nBiggest keys");
+    if report.total.keys > 0 {
+        let of_what = if report.sample > 1 { " of those looked at" } else { "" };
+        let _ = writeln!(out, "\nBiggest keys{of_what}");
+    }
     for (bytes, db, name, kind, len) in report.biggest() {
         let name = short(&name.escape_ascii().to_string());
         let unit = if *kind == "string" { "bytes" } else { "elements" };
@@ -36,10 +39,11 @@ pub(crate) fn of(report: &Report) -> String {
 
 fn head(report: &Report, out: &mut String) {
     let _ = writeln!(out, "{} ({})", report.source, report.writer);
-    let _ = writeln!(out, "  keys looked at      {:>12}", report.total.keys);
+    let _ = writeln!(out, "  keys looked at      {:>12}", report.looked_at);
     if report.sample > 1 {
-        let few = if report.total.keys < FEW_KEYS { "  (too few to multiply what they take)" } else { "" };
-        let _ = writeln!(out, "  which is one in     {:>12}{few}", report.sample);
+        let few = if report.looked_at < FEW_KEYS { ", and they are few: all of it is rough" } else { "" };
+        let note = format!("(all that follows is multiplied by that{few})");
+        let _ = writeln!(out, "  which is one in     {:>12}  {note}", report.sample);
     }
     if report.expired > 0 {
         let _ = writeln!(out, "  expired, left out   {:>12}", report.expired);
@@ -51,6 +55,13 @@ fn head(report: &Report, out: &mut String) {
         let _ = writeln!(out, "  used by the source  {:>12}", shown_bytes(bytes));
     }
     let _ = writeln!(out, "  in Sardine          {:>12}{}", shown_bytes(report.sardine_bytes), share(report));
+    if report.total.keys > 0 {
+        let bytes = shown_bytes(report.beside_keys_bytes());
+        let _ = writeln!(
+            out,
+            "  of it beside keys   {bytes:>12}  (nodes, wheels of deadlines: the rows below leave it out)"
+        );
+    }
 }
 
 /// The two figures, compared.
@@ -64,7 +75,7 @@ fn share(report: &Report) -> String {
 }
 
 fn table(out: &mut String, title: &str, rows: &[(&str, Tally)]) {
-    if rows.is_empty() {
+    if rows.iter().all(|(_, tally)| tally.keys == 0) {
         return;
     }
     let _ = writeln!(out, "\n{title:<46} {:>10} {:>12} {:>10}", "keys", "elements", "bytes");

@@ -3,7 +3,7 @@
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::fmt::Display;
 use std::io;
 use std::net::TcpStream;
@@ -56,10 +56,38 @@ pub(crate) fn secure(stream: TcpStream, host: &str, options: &TlsOptions) -> Res
         io::ErrorKind::WouldBlock => {
             format!("no answer to TLS for {} seconds: does it speak TLS?", HANDSHAKE_TIMEOUT.as_secs())
         }
-        _ => error.to_string(),
+        _ => told(&error),
     })?;
     secure.sock.set_read_timeout(usual).map_err(|error| error.to_string())?;
     Ok(secure)
+}
+
+/// What went wrong in a handshake, in words.
+fn told(error: &io::Error) -> String {
+    match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            format!("the certificate of the server {}", refused(why))
+        }
+        _ => disk::reason(error),
+    }
+}
+
+/// Why a certificate is not taken. The library has no words for the rarer reasons but their names.
+fn refused(why: &CertificateError) -> String {
+    use CertificateError::*;
+    match why {
+        Expired | ExpiredContext { .. } => "has expired".into(),
+        NotValidYet | NotValidYetContext { .. } => "is not valid yet".into(),
+        NotValidForName | NotValidForNameContext { .. } => "is not for this name".into(),
+        UnknownIssuer => "is signed by nobody who is known (--cacert names who may have signed it)".into(),
+        other => {
+            let text = format!("{other:?}");
+            match text.trim_end_matches(')').rsplit('(').next() {
+                Some("CaUsedAsEndEntity") => "is that of an authority".into(),
+                name => format!("is refused: {}", name.unwrap_or_default()),
+            }
+        }
+    }
 }
 
 fn of_file<E: Display>(path: &Path) -> impl Fn(E) -> String {

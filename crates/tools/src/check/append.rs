@@ -1,9 +1,12 @@
 //! `sardine check` of an append-only file: its manifest, or one of its files. Commands are read, not run:
 //! their words are counted, and an end that a crash has cut off is found, which `--fix` removes.
 use super::check_dump;
+use crate::dump_file::MARKS;
+use crate::tally::counted;
 use crate::told::{say, tell};
 use disk::aof::commands::{CommandError, CommandReader, Entry};
 use disk::aof::manifest::Manifest;
+use disk::reason;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
@@ -38,9 +41,6 @@ pub(crate) struct Part {
     pub(crate) sort: Sort,
 }
 
-/// What dump files begin with, those of Redis and those of Valkey 9.
-const DUMP_MARKS: [&[u8]; 2] = [b"REDIS", b"VALKE"];
-
 /// What this file is, by its beginning, and where that says nothing, by its name.
 pub(crate) fn sort_of(path: &Path) -> io::Result<Sort> {
     let start = start_of(path)?;
@@ -49,7 +49,7 @@ pub(crate) fn sort_of(path: &Path) -> io::Result<Sort> {
         [b'f', b'i', b'l', b'e', b' '] => Sort::Manifest,
         _ if is_named("manifest") => Sort::Manifest,
         [b'*' | b'#', ..] => Sort::Commands,
-        start if is_named("aof") && !DUMP_MARKS.contains(&start) => Sort::Commands,
+        start if is_named("aof") && !MARKS.contains(&start) => Sort::Commands,
         _ => Sort::Dump,
     })
 }
@@ -60,22 +60,22 @@ fn start_of(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is not a regular file"));
     }
     let mut start = Vec::new();
-    File::open(path)?.take(DUMP_MARKS[0].len() as u64).read_to_end(&mut start)?;
+    File::open(path)?.take(MARKS[0].len() as u64).read_to_end(&mut start)?;
     Ok(start)
 }
 
 /// The files that a manifest lists, in the order in which they are read. An increment is commands, whatever
 /// it begins with; a base is a dump file, or commands too.
 pub(crate) fn parts_of(path: &Path) -> Result<Vec<Part>, String> {
-    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    let text = std::fs::read(path).map_err(|error| reason(&error))?;
     let manifest = Manifest::parse(&text).map_err(|error| format!("line {}: {}", error.line, error.what))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let place = |part: &disk::aof::manifest::Part| folder.join(OsStr::from_bytes(&part.name));
     let mut parts = Vec::new();
     if let Some(base) = &manifest.base {
         let path = place(base);
-        let start = start_of(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let is_dump = DUMP_MARKS.contains(&&start[..]) || base.name.ends_with(b".base.rdb");
+        let start = start_of(&path).map_err(|error| format!("{}: {}", path.display(), reason(&error)))?;
+        let is_dump = MARKS.contains(&&start[..]) || base.name.ends_with(b".base.rdb");
         parts.push(Part { path, sort: if is_dump { Sort::Dump } else { Sort::Commands } });
     }
     parts.extend(manifest.increments.iter().map(|part| Part { path: place(part), sort: Sort::Commands }));
@@ -91,7 +91,7 @@ pub(super) fn check_manifest(path: &Path, repair: Repair) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    say!("{}: {} files", path.display(), parts.len());
+    say!("{}: {}", path.display(), counted(parts.len() as u64, "file"));
     for (index, part) in parts.iter().enumerate() {
         // As when it is loaded: behind the last one there may be files to which nothing was written yet.
         let is_empty = |part: &Part| std::fs::metadata(&part.path).is_ok_and(|about| about.len() == 0);
@@ -118,6 +118,8 @@ struct Scan {
     why: Option<String>,
     /// The rest was written later than it was asked for.
     is_late: bool,
+    /// It says when its commands were written.
+    has_times: bool,
 }
 
 /// Checks the commands of a file from this byte on.
@@ -128,12 +130,17 @@ pub(super) fn check_commands(path: &Path, from: u64, repair: Repair) -> ExitCode
     let (scan, len) = match scanned {
         Ok(scanned) => scanned,
         Err(error) => {
-            say!("{shown}: cannot be read: {error}");
+            say!("{shown}: cannot be read: {}", reason(&error));
             return ExitCode::FAILURE;
         }
     };
-    say!("{shown}: {} commands, {len} bytes", scan.commands);
+    say!("{shown}: {}, {}", counted(scan.commands, "command"), counted(len, "byte"));
     let Some(why) = &scan.why else {
+        if repair.until_s.is_some() {
+            let what =
+                if scan.has_times { "It has nothing that was written later" } else { "It has no timestamps" };
+            say!("{what}: nothing is cut.");
+        }
         say!("The file is good.");
         return ExitCode::SUCCESS;
     };
@@ -164,7 +171,7 @@ pub(super) fn check_commands(path: &Path, from: u64, repair: Repair) -> ExitCode
             ExitCode::FAILURE
         }
         Err(error) => {
-            say!("{shown}: cannot be cut: {error}");
+            say!("{shown}: cannot be cut: {}", reason(&error));
             ExitCode::FAILURE
         }
     }
@@ -188,7 +195,7 @@ fn scan(path: &Path, from: u64, until_s: Option<i64>) -> io::Result<Scan> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(from))?;
     let mut reader = CommandReader::new(file);
-    let mut scan = Scan { commands: 0, good_bytes: from, why: None, is_late: false };
+    let mut scan = Scan { commands: 0, good_bytes: from, why: None, is_late: false, has_times: false };
     loop {
         let before = reader.good_bytes();
         let why = match reader.next_entry() {
@@ -202,7 +209,10 @@ fn scan(path: &Path, from: u64, until_s: Option<i64>) -> io::Result<Scan> {
                 scan.why = Some(format!("It was written at {time_s} and later"));
                 return Ok(scan);
             }
-            Ok(Some(Entry::Time(_))) => continue,
+            Ok(Some(Entry::Time(_))) => {
+                scan.has_times = true;
+                continue;
+            }
             Ok(None) => None,
             Err(CommandError::Io(error)) => return Err(error),
             Err(CommandError::Truncated(broken) | CommandError::Broken(broken)) => {

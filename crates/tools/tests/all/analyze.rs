@@ -192,7 +192,17 @@ fn a_small_sample_tells_what_all_of_the_data_takes() {
     let url = format!("redis://127.0.0.1:{}", port(&mut client));
     let all = analyze(&[&url, "--rate", "1000000"]);
     let part = analyze(&[&url, "--rate", "1000000", "--sample", "20"]);
-    assert_eq!(part["keys"], 1_000);
+    assert_eq!((&part["looked_at"], &part["keys"]), (&1_000.into(), &20_000.into()));
+    // All that is added up is multiplied alike.
+    let of_keys = |report: &Json| bytes(report) - report["beside_keys_bytes"].as_f64().unwrap();
+    for rows in ["types", "prefixes", "sizes", "expiries", "idle"] {
+        let sum =
+            |what: &str| part[rows].as_array().unwrap().iter().map(|row| row[what].as_f64().unwrap()).sum();
+        let (keys, taken): (f64, f64) = (sum("keys"), sum("bytes"));
+        assert_eq!((keys, taken), (20_000.0, of_keys(&part)), "{rows}");
+    }
+    let ratio = of_keys(&part) / of_keys(&all);
+    assert!((0.9..1.1).contains(&ratio), "{ratio}");
     let ratio = bytes(&part) / bytes(&all);
     assert!((0.7..1.4).contains(&ratio), "{ratio}");
 }

@@ -195,10 +195,33 @@ fn only_the_last_file_goes_back_to_a_time_and_never_to_nothing() {
     for (time, entries) in [("200", 3), ("105", 3), ("104", 2), ("103", 1)] {
         let (status, text) = check_and_say(&["--to-timestamp", time, &manifest], "y\n");
         assert_eq!(status, 0, "{time}: {text}");
+        let uncut = text.matches("It has nothing that was written later: nothing is cut.").count();
+        assert_eq!(uncut, if entries == 3 { 2 } else { 1 }, "{time}: {text}");
         let len = before[1].len() / 3 * entries;
         assert_eq!(fs::read_to_string(&files[1]).unwrap(), before[1][..len], "{time}");
         assert_eq!(fs::read_to_string(&files[0]).unwrap(), before[0], "{time}");
     }
+}
+
+#[test]
+fn a_file_without_times_cannot_go_back_to_one() {
+    let folder = Scratch::new("timeless").unwrap();
+    let path = folder.path().join("a.aof");
+    fs::write(&path, SET).unwrap();
+    let (status, text) = check_and_say(&["--to-timestamp", "5", path.to_str().unwrap()], "y\n");
+    assert!(status == 0 && text.contains("It has no timestamps: nothing is cut."), "{text}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), SET);
+}
+
+#[test]
+fn what_is_no_data_is_called_so() {
+    let folder = Scratch::new("letter").unwrap();
+    let path = folder.path().join("letter.txt");
+    fs::write(&path, "Dear all").unwrap();
+    let (status, text) = sardine(&path);
+    assert!(status == 1 && text.contains("is neither a dump file nor an append-only file"), "{text}");
+    let (status, text) = sardine(&folder.path().join("nothing.rdb"));
+    assert!(status == 1 && text.ends_with("No such file or directory\n"), "{text}");
 }
 
 #[test]
@@ -227,7 +250,7 @@ fn commands_behind_a_dump_file_are_checked_too() {
     fs::write(&path, [&dump[..], SET.as_bytes()].concat()).unwrap();
     let shown = path.display().to_string();
     let (status, text) = check_and_say(&[&shown], "");
-    assert!(status == 0 && text.contains("1 commands"), "{text}");
+    assert!(status == 0 && text.contains("1 command,"), "{text}");
     fs::write(&path, [&dump[..], SET.as_bytes(), b"*1"].concat()).unwrap();
     assert_eq!(check_and_say(&["--fix", &shown], "y\n").0, 0);
     assert_eq!(fs::read(&path).unwrap(), [&dump[..], SET.as_bytes()].concat());
