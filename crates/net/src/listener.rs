@@ -164,6 +164,10 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     if there.is_file() && there.len() == 0 {
         return fs::remove_file(path);
     }
+    if there.is_file() {
+        let why = format!("{} is a file that holds something, and is left as it is", path.display());
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
+    }
     if !there.file_type().is_socket() {
         return Ok(());
     }

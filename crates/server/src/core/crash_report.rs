@@ -67,7 +67,8 @@ fn client(text: &mut String, server: &Server, record: &ClientRecord, hides_user:
     if let (false, Ok(details)) = (hides_user, record.details.try_lock()) {
         let name = String::from_utf8_lossy(&details.name);
         let lib = String::from_utf8_lossy(&details.lib_name);
-        let _ = write!(text, " {:?} db={} name={name} lib-name={lib}", record.peer, details.db);
+        let (addr, laddr) = record.addresses();
+        let _ = write!(text, " addr={addr} laddr={laddr} db={} name={name} lib-name={lib}", details.db);
     }
     text.push('\n');
 }

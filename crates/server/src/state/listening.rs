@@ -5,7 +5,7 @@
 //! is to go (`127.0.0.1` where it was `*`) is listened on beside it. What goes is stopped before CONFIG SET
 //! is answered: nobody gets in by it any more, and its address is free. Workers take the new list over at
 //! their next turn; a listener that is in it no longer is closed when the last worker has let go of it.
-use crate::state::config::{Bind, Binds, Config};
+use crate::state::config::{Bind, Binds, Config, reason};
 use crate::state::log::Log;
 use crate::state::start_error::StartError;
 use net::{Listener, Peer};
@@ -81,7 +81,7 @@ pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, Sta
     let mut listeners = open_all(&binds, &[], config, log).map_err(|bind| failed(bind.is_secure))?;
     if let Some(path) = &config.unixsocket {
         let listener = Listener::unix(path, config.unixsocket_mode, config.tcp_backlog).map_err(|error| {
-            log.warning(&format!("Failed opening Unix socket: bind: {error}"));
+            log.warning(&format!("Failed opening Unix socket: bind: {}", reason(&error)));
             StartError(format!("Failed listening on {} (unix), aborting.", path.display()))
         })?;
         listeners.push(Arc::new(listener));
@@ -119,7 +119,7 @@ fn open_all(
                 log.warning(&format!(
                     "Warning: Could not create server TCP listening socket {}: bind: {}",
                     shown(bind.address),
-                    crate::state::config::reason(&error)
+                    reason(&error)
                 ));
                 return Err(*bind);
             }

@@ -35,8 +35,14 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
     if !has_data(&config) {
         return Ok(());
     }
-    let began_us = server.clock.steady_us();
-    load_file(server, &config, &path(&config), false)?;
+    let (began_us, path) = (server.clock.steady_us(), path(&config));
+    let fatal = |why: String| {
+        format!(
+            "Fatal error loading the DB from {}: {why}. Exiting. (`sardine check` says what can be read of a file.)",
+            path.display()
+        )
+    };
+    load_file(server, &config, &path, false).map_err(fatal)?;
     let seconds = (server.clock.steady_us() - began_us) as f64 / 1e6;
     server.log.notice(&format!("DB loaded from disk: {seconds:.3} seconds"));
     Ok(())
@@ -61,15 +67,16 @@ pub(crate) fn load_again(server: &Server, keeps: bool, replaces: bool) -> Result
         free_flushed(server, &mut server.keyspace.flush(None).1);
         server.scripts.libraries.flush();
     }
-    load_file(server, &config, &path(&config), replaces)
+    let path = path(&config);
+    load_file(server, &config, &path, replaces)
+        .map_err(|why| format!("Cannot load {}: {why}", path.display()))
 }
 
 fn load_file(server: &Server, config: &Config, path: &Path, replaces: bool) -> Result<(), String> {
-    let fatal = |why: &str| format!("Fatal error loading the DB from {}: {why}. Exiting.", path.display());
-    let (file, bytes) = open(path).map_err(|error| fatal(&reason(&error)))?;
+    let (file, bytes) = open(path).map_err(|error| reason(&error))?;
     server.persistence.loading.begin(server.clock.now(), bytes);
     let times = (server.clock.now(), replaces);
-    let (counts, _) = load_dump(server, config, file, times).map_err(|why| fatal(&why))?;
+    let (counts, _) = load_dump(server, config, file, times)?;
     server.persistence.loading.end(counts.loaded, counts.expired);
     server.log.notice(&format!(
         "Done loading RDB, keys loaded: {}, keys expired: {}, empty keys skipped: {}.",

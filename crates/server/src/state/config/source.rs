@@ -180,7 +180,10 @@ impl Reading<'_> {
 
     fn include(&mut self, pattern: &[u8], depth: usize) -> Result<(), Fault> {
         if depth == INCLUDE_DEPTH_MAX {
-            return Err(Fault::Here("Files include one another too deeply".into()));
+            let why = format!(
+                "Files include one another too deeply, over {INCLUDE_DEPTH_MAX}: does one include itself?"
+            );
+            return Err(Fault::Here(why));
         }
         let too_many = || Fault::Here(format!("More than {FILES_MAX} files are included"));
         for file in paths::matching(pattern, FILES_MAX).ok_or_else(too_many)? {

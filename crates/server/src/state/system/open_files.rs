@@ -33,7 +33,8 @@ pub fn make_room(config: &mut Config, log: &Log) -> Result<(), StartError> {
     }
     log.warning(&format!(
         "You requested maxclients of {} requiring at least {needed} max file descriptors. maxclients has been reduced \
-         to {possible} to compensate for the low limit of open files.",
+         to {possible} to compensate for the low limit of open files, which is {reached}. If you need more clients, \
+         increase 'ulimit -n'.",
         config.maxclients,
     ));
     config.maxclients = u32::try_from(possible).unwrap_or(u32::MAX);

@@ -46,12 +46,12 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
     let (config, disk) = (&server.config(), &server.persistence.disk);
     let began_us = server.clock.steady_us();
     let fatal = |what: &str, error: &io::Error| format!("Fatal error: {what}: {}. Exiting.", reason(error));
-    let (claim, folder) = claim_at(disk, &folder(config))
-        .map_err(|error| fatal("Can't use the folder of the append-only file", &error))?;
+    let path = folder(config);
+    let what = format!("Can't use the folder of the append-only file, {}", path.display());
+    let (claim, folder) = claim_at(disk, &path).map_err(|error| fatal(&what, &error))?;
     // A server that was killed, or whose disk has failed, may have left names that the disk does not have
     // yet.
-    disk.sync_folder(&folder)
-        .map_err(|error| fatal("Can't use the folder of the append-only file", &error))?;
+    disk.sync_folder(&folder).map_err(|error| fatal(&what, &error))?;
     let manifest = match find(disk, config)? {
         Some(manifest) => {
             load_parts(server, config, (&folder, &manifest), false)?;

@@ -29,6 +29,9 @@ const COMMANDS_FOR_ALL: usize = 1 << 20;
 const CHUNKS_OF_A_FILE: u64 = 6;
 const CHUNK_BYTES_MAX: u64 = 64 << 20;
 const COMMANDS_FOR_ONE: usize = 1 << 10;
+/// What no server writes stands in the file.
+const BAD_FORMAT: &str = "Bad file format reading the append only file: make a backup of it, then use sardine check \
+                          --fix <filename.manifest>";
 /// A line with a time is not longer.
 const TIME_BYTES_MAX: usize = 128;
 
@@ -262,20 +265,20 @@ impl<'s> Replay<'s> {
                     None => return Stop::Wrong("a line is too long".into()),
                 },
                 [b'*', b'1'..=b'9', ..] => {}
-                _ => return Stop::Wrong("Bad file format reading the append only file".into()),
+                _ => return Stop::Wrong(BAD_FORMAT.into()),
             }
             let first_span = spans.len();
             let framing = match self.parser.parse_plain(buffer, &mut self.at, spans, &self.limits) {
                 Ok(Some(Parsed::Request(framing))) => framing,
                 Ok(Some(Parsed::Incomplete { .. })) => return Stop::Short,
-                Ok(None) => return Stop::Wrong("Bad file format reading the append only file".into()),
+                Ok(None) => return Stop::Wrong(BAD_FORMAT.into()),
                 Err(error) => return Stop::Wrong(format!("{error}")),
             };
             let args = Args::new(buffer, &spans[first_span..]);
             // Of a client the parser takes what no server writes.
             if framing != Framing::Canonical && !args.has_line_ends(start) {
                 self.at = start;
-                return Stop::Wrong("Bad file format reading the append only file".into());
+                return Stop::Wrong(BAD_FORMAT.into());
             }
             let row = self.server.registry.find(args.at(0));
             let key = row.and_then(Row::first_key).and_then(|at| args.get(at));
