@@ -26,7 +26,7 @@ const TOPICS: [Topic; 16] = [
     topic(Group::Hash, "Hashes", "Fields with a value each, and with deadlines of their own: objects."),
     topic(Group::Set, "Sets", "Members without an order, each once; intersections, unions, differences."),
     topic(Group::SortedSet, "Sorted sets", "Members in the order of their scores: leader boards, indexes."),
-    topic(Group::Geo, "Places", "Members with a longitude and a latitude, kept in sorted sets."),
+    topic(Group::Geo, "Geography", "Members with a longitude and a latitude, kept in sorted sets."),
     topic(
         Group::Stream,
         "Streams",
@@ -102,6 +102,7 @@ fn usage(row: &Row) -> String {
 fn argument(arg: &Arg) -> String {
     let value = value(arg);
     let mut text = match (arg.token, arg.kind) {
+        (Some(""), ArgKind::PureToken) => "\"\"".to_string(),
         (Some(token), ArgKind::PureToken) => token.to_string(),
         (Some(token), _) => format!("{token} {value}"),
         (None, _) => value.clone(),
@@ -134,6 +135,7 @@ mod tests {
             (Arg::key("key", 0).many(), "key [key ...]"),
             (FLAG, "[NX | XX]"),
             (Arg::int("count").after("COUNT").optional(), "[COUNT count]"),
+            (Arg::word("nothing", ""), "\"\""),
             (Arg::str("p").after("PREFIX").many_with_token(), "PREFIX p [PREFIX p ...]"),
         ] {
             assert_eq!(argument(&arg), text);

@@ -77,6 +77,13 @@ pub(super) const SNAPSHOTS: &[Setting] = &[
         "Turn it off to save and load some percent faster.",
     ),
     row(
+        "rdbcompression",
+        Anytime,
+        field!(bool store.rdb_compresses),
+        "Compress strings of more than 20 bytes in dump files and in what DUMP answers.",
+        "Turn it off where processor time matters more than the size of files.",
+    ),
+    row(
         "rdb-save-incremental-fsync",
         Anytime,
         field!(bool snapshots.syncs),
@@ -101,7 +108,7 @@ pub(super) const SNAPSHOTS: &[Setting] = &[
         "shutdown-on-sigterm",
         Anytime,
         on_signal!(on_terminate),
-        "What SIGTERM means, likewise.",
+        "What SIGTERM means: words of SHUTDOWN, or `default`, which saves if there are save points.",
         "Set it to `save force` or `nosave` where a service manager does not wait for long.",
     ),
 ];
@@ -174,60 +181,62 @@ pub(super) const APPEND_ONLY: &[Setting] = &[
         "appendfilename",
         AtStart,
         Kind::Text { get: |c| bytes_of(&c.append.file_name), set: set_append_name },
-        "What the names of these files begin with.",
+        "What the names of the files that the append-only file consists of begin with.",
         "There is hardly a reason to.",
     ),
     row(
         "auto-aof-rewrite-percentage",
         Anytime,
         field!(int 0, INT_MAX, append.growth_percent as u32),
-        "Begin the file anew, from a snapshot, when it has grown by so many percent since it was last begun; 0: never.",
+        "Begin the append-only file anew, from a snapshot, when it has grown by so many percent since it was last \
+         begun (Redis calls that a rewrite); 0: never.",
         "Lower it where the disk is small, raise it where it is busy.",
     ),
     row(
         "auto-aof-rewrite-min-size",
         Anytime,
         field!(memory 0, append.rewrite_bytes_min),
-        "But not while it is smaller than this.",
+        "The append-only file does not begin anew by itself while it is smaller than this.",
         "Raise it where a start that takes a little longer does not matter.",
     ),
     row(
         "no-appendfsync-on-rewrite",
         Anytime,
         field!(bool append.rests_while_saving),
-        "Leave it to the system when to put what is appended on the disk, while a snapshot is written or the file is \
-         begun anew.",
+        "Leave it to the system when to put what is appended on the disk, while a snapshot is written or the \
+         append-only file is begun anew.",
         "Turn it on where the disk is too slow for both, and more than a second may be lost.",
     ),
     row(
         "aof-load-truncated",
         Anytime,
         field!(bool append.may_be_truncated),
-        "Load a file that ends in the middle of a command, as a crash may leave it, and cut that end off. Otherwise \
-         the server does not start, and `sardine check --fix` cuts it.",
+        "Load an append-only file that ends in the middle of a command, as a crash may leave it, and cut that end \
+         off. Otherwise the server does not start, and `sardine check --fix` cuts it.",
         "Turn it off where somebody shall look at the file first.",
     ),
     row(
         "aof-timestamp-enabled",
         Anytime,
         field!(bool append.has_times),
-        "Write the time into the file too, so that it can be cut at a time. Redis before 7.0 does not read such files.",
+        "Write the time into the append-only file too, so that it can be cut at a time. Redis before 7.0 does not \
+         read such files.",
         "Turn it on where a mistake shall be undone by going back to a time.",
     ),
     row(
         "aof-use-rdb-preamble",
         Anytime,
         field!(bool append.begins_with_dump),
-        "Begin the file with a dump file. Otherwise it begins with commands that make all data, which takes more room \
-         and longer to load.",
+        "Begin the append-only file with a dump file. Otherwise it begins with commands that make all data, which \
+         takes more room and longer to load.",
         "Turn it off where a program reads the file that knows commands only.",
     ),
     row(
         "aof-rewrite-incremental-fsync",
         Anytime,
         field!(bool append.syncs_rewrites),
-        "Have the snapshot with which the file begins put on the disk every 4 MB while it is written, not all at its \
-         end.",
+        "Have the snapshot with which the append-only file begins put on the disk every 4 MB while it is written, not \
+         all at its end.",
         "There is hardly a reason to.",
     ),
 ];

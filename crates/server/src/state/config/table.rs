@@ -256,8 +256,8 @@ const CLIENTS: &[Setting] = &[
             get: |c| c.client_output_buffer.render().into_bytes(),
             set: |c, words| c.client_output_buffer.update(words),
         },
-        "How much may wait for a client that does not read: class (`normal`, `replica`, `pubsub`), hard limit, soft \
-         limit, seconds over the soft limit. 0 is no limit.",
+        "How much may wait for a client that does not read: class (`normal`, `replica`, whose old name `slave` is \
+         shown, `pubsub`), hard limit, soft limit, seconds over the soft limit. 0 is no limit.",
         "Set a limit for `normal` where somebody may ask for much and read slowly.",
     ),
     notify::ROW,
@@ -380,8 +380,8 @@ const PROCESS: &[Setting] = &[
                 Ok(())
             },
         },
-        "How many times a second Redis does its background work, 1 to 500. It has no effect: here that work is \
-         done when it is due.",
+        "How many times a second Redis does its background work; less than 1 counts as 1, more than 500 as 500. It \
+         has no effect: here that work is done when it is due.",
         "There is no reason to: it is kept for old configuration files.",
     ),
 ];
@@ -561,13 +561,6 @@ const MEMORY: &[Setting] = &[
         "Let the kernel put memory that is full into pages of 2 MB. Look-ups take less processor time, data no more \
          bytes.",
         "Turn it off to see what it is worth, or where another program needs the machine's huge pages.",
-    ),
-    row(
-        "rdbcompression",
-        Anytime,
-        field!(bool store.rdb_compresses),
-        "Compress strings of more than 20 bytes in what DUMP answers.",
-        "Turn it off where processor time matters more than the size of payloads.",
     ),
     row(
         "lazyfree-lazy-user-del",

@@ -18,7 +18,7 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     .unit(Unit::Bytes),
     gauge("current_cow_size", "What commands have copied because a snapshot in progress holds it.", copied)
         .unit(Unit::Bytes),
-    zero(Kind::Gauge, "current_cow_size_age", "How old that figure is.", NO_FORKS).unit(Unit::Seconds),
+    zero(Kind::Gauge, "current_cow_size_age", "How old `current_cow_size` is.", NO_FORKS).unit(Unit::Seconds),
     gauge("current_fork_perc", "How much of the snapshot in progress is written.", |r| {
         let percent = |save: &Save| save.written.load(Relaxed) as f64 / save.keys.max(1) as f64 * 100.0;
         Value::Hundredths(running(r).map_or(0.0, |save| percent(&save)))
@@ -67,35 +67,41 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     gauge("aof_enabled", "Whether there is an append-only file, or one begins.", |r| {
         u64::from(append(r).is_wanted()).into()
     }),
-    gauge("aof_rewrite_in_progress", "Whether the append-only file begins anew.", |r| {
-        u64::from(append(r).is_rewriting()).into()
-    }),
+    gauge(
+        "aof_rewrite_in_progress",
+        "Whether the append-only file begins anew at this moment (a rewrite).",
+        |r| u64::from(append(r).is_rewriting()).into(),
+    ),
     gauge(
         "aof_rewrite_scheduled",
-        "Whether that follows, because an attempt to turn the file on has failed.",
+        "Whether the append-only file begins anew soon, because an attempt to turn it on has failed.",
         |r| u64::from(append(r).waits_to_begin()).into(),
     ),
-    gauge("aof_last_rewrite_time_sec", "How long that took the last time.", |r| {
+    gauge("aof_last_rewrite_time_sec", "How long the last rewrite of the append-only file took.", |r| {
         append(r).rewrites.took_s.load(Relaxed).into()
     })
     .unit(Unit::Seconds),
-    gauge("aof_current_rewrite_time_sec", "How long it has taken so far.", |r| {
+    gauge("aof_current_rewrite_time_sec", "How long the rewrite that is under way has taken so far.", |r| {
         append(r).rewrites.running().map_or(-1, |save| (r.now.0 - save.began.0) / 1000).into()
     })
     .unit(Unit::Seconds),
-    text("aof_last_bgrewrite_status", "How that ended the last time.", |r| {
+    text("aof_last_bgrewrite_status", "How the last rewrite of the append-only file ended.", |r| {
         if append(r).rewrites.has_failed.load(Relaxed) { "err" } else { "ok" }.into()
     }),
-    counter("aof_rewrites", "How often it began anew.", |r| append(r).rewrites.count.load(Relaxed).into()),
-    gauge("aof_rewrites_consecutive_failures", "How often in a row it could not.", |r| {
+    counter("aof_rewrites", "How many rewrites of the append-only file have ended well.", |r| {
+        append(r).rewrites.count.load(Relaxed).into()
+    }),
+    gauge("aof_rewrites_consecutive_failures", "How many rewrites in a row have failed.", |r| {
         append(r).rewrites.failures.load(Relaxed).into()
     }),
-    text("aof_last_write_status", "How the last write of the file ended.", |r| {
+    text("aof_last_write_status", "How the last write of the append-only file ended.", |r| {
         if append(r).has_failed() { "err" } else { "ok" }.into()
     }),
-    gauge("aof_last_cow_size", "What commands copied because the last snapshot for it held it.", |r| {
-        append(r).rewrites.copied_bytes.load(Relaxed).into()
-    })
+    gauge(
+        "aof_last_cow_size",
+        "What commands copied because the snapshot for the last rewrite held it.",
+        |r| append(r).rewrites.copied_bytes.load(Relaxed).into(),
+    )
     .unit(Unit::Bytes),
     zero(Kind::Gauge, "module_fork_in_progress", "Whether a module has forked.", NO_FORKS),
     zero(Kind::Gauge, "module_fork_last_cow_size", "What the last such process copied.", NO_FORKS)
@@ -105,22 +111,24 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     })
     .unit(Unit::Bytes)
     .only_if(is_appended),
-    gauge("aof_base_size", "How long they were when it last began.", |r| {
+    gauge("aof_base_size", "How long the files of the append-only file were when it last began.", |r| {
         append(r).bytes_at_begin.load(Relaxed).into()
     })
     .unit(Unit::Bytes)
     .only_if(is_appended),
-    zero(Kind::Gauge, "aof_pending_rewrite", "Whether it waits to begin anew.", NO_FORKS)
+    zero(Kind::Gauge, "aof_pending_rewrite", "Whether the append-only file waits to begin anew.", NO_FORKS)
         .only_if(is_appended),
-    gauge("aof_buffer_length", "What is not written yet.", |r| {
+    gauge("aof_buffer_length", "What is not written to the append-only file yet.", |r| {
         let waiting = r.server.journal.waiting_bytes() as u64;
         (append(r).gathered_bytes.load(Relaxed) + waiting).into()
     })
     .unit(Unit::Bytes)
     .only_if(is_appended),
-    gauge("aof_pending_bio_fsync", "Whether what is written waits to be put on the disk.", |r| {
-        u64::from(append(r).is_unsynced.load(Relaxed)).into()
-    })
+    gauge(
+        "aof_pending_bio_fsync",
+        "Whether what is written to the append-only file waits to be put on the disk.",
+        |r| u64::from(append(r).is_unsynced.load(Relaxed)).into(),
+    )
     .only_if(is_appended),
     counter(
         "aof_delayed_fsync",
@@ -146,9 +154,11 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     })
     .unit(Unit::Bytes)
     .only_if(is_loading),
-    gauge("loading_loaded_perc", "The same in percent.", |r| Value::Hundredths(loading(r).percent()))
-        .unit(Unit::Percent)
-        .only_if(is_loading),
+    gauge("loading_loaded_perc", "How much of the file is loaded, in percent.", |r| {
+        Value::Hundredths(loading(r).percent())
+    })
+    .unit(Unit::Percent)
+    .only_if(is_loading),
     gauge("loading_eta_seconds", "How long the rest will take, as fast as it goes.", |r| {
         let passed_s = (r.now.0 / 1000 - loading(r).began_s.load(Relaxed)).max(0) as f64;
         let percent = loading(r).percent();

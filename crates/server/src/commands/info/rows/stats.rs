@@ -163,9 +163,11 @@ pub(in super::super) const STATS: &[Metric] = &[
     gauge("tracking_total_keys", "Keys that clients have read and are told of when they change.", |r| {
         r.server.key_events.tracking.keys_and_items().0.into()
     }),
-    gauge("tracking_total_items", "The same, each as often as there are clients that have read it.", |r| {
-        r.server.key_events.tracking.keys_and_items().1.into()
-    }),
+    gauge(
+        "tracking_total_items",
+        "Keys that clients track, each as often as there are clients that have read it.",
+        |r| r.server.key_events.tracking.keys_and_items().1.into(),
+    ),
     gauge("tracking_total_prefixes", "Prefixes of which clients track all keys.", |r| {
         r.server.key_events.tracking.prefix_count().into()
     }),
