@@ -418,19 +418,23 @@ impl Session {
         }
     }
 
-    /// Takes up the rules of its user that hold now. If there is no such user any more, nothing is allowed.
-    /// Returns false if the connection has to be closed: for that reason, or because it listens to something
-    /// that its user may not hear any more.
+    /// Takes up the rules of its user that hold now. If there is no such user any more, nothing is allowed; but
+    /// the rest of a transaction that has removed it runs by the rules of the default user, as in Redis.
+    /// Returns false if the connection has to be closed: for that reason, or because its user has changed and
+    /// it listens to something that the user may not hear.
     #[cold]
     pub(crate) fn obey(&mut self, users: &Users) -> bool {
         self.users_version = users.version();
         let renewed = users.renewed(&self.user).cloned();
         let is_known = renewed.is_some();
-        let user = renewed.unwrap_or_else(|| Arc::new(users.nobody()));
-        let hears_less = !Arc::ptr_eq(&user, &self.user) && !user.hears_all_of(&self.user);
+        let user = renewed.unwrap_or_else(|| match self.modes.has(Modes::EXECUTING) {
+            true => Arc::clone(users.default_user()),
+            false => Arc::new(users.nobody()),
+        });
+        let has_changed = !Arc::ptr_eq(&user, &self.user);
         self.modes.restrict(&user);
         self.user = user;
-        is_known && !(hears_less && self.hears_too_much())
+        is_known && !(has_changed && self.hears_too_much())
     }
 
     /// Takes the session away from its connection, to which it leaves what is needed to send the client what

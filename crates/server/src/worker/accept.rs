@@ -136,7 +136,11 @@ impl Worker<'_> {
     /// Applies changed users to clients that listen: they may have no turn in which the change would be seen.
     #[cold]
     pub(super) fn look_at_listeners(&mut self) {
-        self.executor.users_now();
+        let version = self.executor.users_now().version();
+        if std::mem::replace(&mut self.listeners_seen, version) == version {
+            // One look is for all changes until it begins.
+            return;
+        }
         let mut hear_too_much = Vec::new();
         for Connection { id, session, .. } in self.table.iter_mut() {
             if session.modes.has(Modes::SUBSCRIBED) && self.executor.obey_users(session) == Stays::No {

@@ -121,6 +121,8 @@ pub(crate) struct Worker<'s> {
     push_room: Vec<u8>,
     /// Messages of other threads; empty but while they are read.
     mail: Vec<Message>,
+    /// The users for which it was last looked who listens to what he may not.
+    listeners_seen: u64,
     /// Much of what was delivered waited for its turn to be sent when that was looked at last.
     has_much_waiting: bool,
     /// Subscriptions of clients that have gone, to be ended.
@@ -167,6 +169,7 @@ impl<'s> Worker<'s> {
             reply: Reply::new(resp::Protocol::Resp2),
             push_room: Vec::new(),
             mail: Vec::new(),
+            listeners_seen: 0,
             has_much_waiting: false,
             leaving: Vec::new(),
             cron: Cron::default(),

@@ -144,22 +144,73 @@ fn nothing_that_is_published_behind_a_change_of_users_reaches_who_has_lost_the_c
 }
 
 #[test]
-fn who_listens_is_closed_only_where_its_user_may_hear_less_than_before() {
+fn who_listens_to_more_than_its_user_may_is_closed_by_any_change_of_that_user() {
     let server = on_four_workers();
     let mut admin = Client::connect(&server);
-    admin.check("ACL SETUSER bob on nopass +@all resetchannels &a", "+OK\r\n");
-    // It began to listen as somebody else.
-    let mut client = Client::connect(&server);
-    client.send(b"HELLO 3\r\n");
-    let _ = client.raw_reply();
-    client.check("SUBSCRIBE b", ">3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:1\r\n");
-    client.check("AUTH bob x", "+OK\r\n");
-    for rules in ["-get", "&c", "(&d +get)", ">secret", "allchannels"] {
-        admin.check(&format!("ACL SETUSER bob {rules}"), "+OK\r\n");
-        client.check("PING", "+PONG\r\n");
+    for (topic, name) in [("subscribe", "b"), ("psubscribe", "c*"), ("ssubscribe", "s")] {
+        for (rules, stays) in [
+            ("-get", false),
+            ("&c", false),
+            ("(&d +get)", false),
+            (">secret", false),
+            ("resetchannels &a", false),
+            ("&b &c* &s", true),
+            ("allchannels", true),
+        ] {
+            admin.check("ACL SETUSER bob reset on nopass +@all resetchannels &a", "+OK\r\n");
+            // It begins to listen as somebody else.
+            let mut client = Client::connect(&server);
+            client.send(b"HELLO 3\r\n");
+            let _ = client.raw_reply();
+            let told = format!(">3\r\n${}\r\n{topic}\r\n${}\r\n{name}\r\n:1\r\n", topic.len(), name.len());
+            client.check(&format!("{topic} {name}"), &told);
+            client.check("AUTH bob x", "+OK\r\n");
+            client.check("PING", "+PONG\r\n");
+            admin.check(&format!("ACL SETUSER bob {rules}"), "+OK\r\n");
+            match stays {
+                true => client.check("PING", "+PONG\r\n"),
+                false => client.expect_end(),
+            }
+        }
     }
-    admin.check("ACL SETUSER bob resetchannels &c", "+OK\r\n");
-    client.expect_end();
+}
+
+/// The rest of a transaction runs by the rules of the default user.
+#[test]
+fn a_transaction_in_which_a_user_removes_itself_runs_to_its_end() {
+    let server = on_four_workers();
+    let mut admin = Client::connect(&server);
+    for (default, c) in [("+@all", "$1\r\n1\r\n"), ("-append", "$-1\r\n")] {
+        admin.check("ACL SETUSER bob on nopass ~* +@all", "+OK\r\n");
+        admin.check(&format!("ACL SETUSER default {default}"), "+OK\r\n");
+        admin.check("DEL a b c", if default == "+@all" { ":0\r\n" } else { ":3\r\n" });
+        let mut client = bob(&server);
+        client.send(b"MULTI\r\nSET a 1\r\nACL DELUSER bob\r\nSET b 1\r\nAPPEND c 1\r\nEXEC\r\nSET a 2\r\n");
+        let queued = "+QUEUED\r\n".repeat(4);
+        let answered = client.rest();
+        assert!(answered.starts_with(&format!("+OK\r\n{queued}*4\r\n+OK\r\n:1\r\n")), "{answered}");
+        admin.check("GET a", "$1\r\n1\r\n");
+        admin.check("GET b", "$1\r\n1\r\n");
+        admin.check("GET c", c);
+    }
+}
+
+#[test]
+fn many_users_are_made_and_removed_one_by_one() {
+    let server = on_four_workers();
+    let mut admin = Client::connect(&server);
+    for n in 0..3000 {
+        admin.check(&format!("ACL SETUSER user{n} on >secret{n} ~key{n}"), "+OK\r\n");
+    }
+    for n in (0..3000).filter(|n| n % 3 > 0) {
+        admin.check(&format!("ACL DELUSER user{n}"), ":1\r\n");
+    }
+    admin.send(b"ACL USERS\r\n");
+    let mut expected: Vec<String> = (0..3000).step_by(3).map(|n| format!("user{n}")).collect();
+    expected.insert(0, "default".into());
+    expected.sort();
+    let names: String = expected.iter().map(|name| format!("${}\r\n{name}\r\n", name.len())).collect();
+    admin.expect(&format!("*1001\r\n{names}"));
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn setuser(call: &mut ServerCall<'_>) -> Done {
         let mut next = users.clone();
         next.set(name, &rules, &call.server.rules())
             .map_err(|(rule, why)| error::wrong_rule(rule, why.text()))?;
-        Ok(next)
+        Ok((next, Leaves::Nobody))
     })?;
     call.reply.ok();
     Ok(())
@@ -95,7 +95,7 @@ fn deluser(call: &mut ServerCall<'_>) -> Done {
     replace(call, |users, _| {
         let mut next = users.clone();
         removed = names.iter().filter(|name| next.remove(name)).count();
-        Ok(next)
+        Ok((next, if removed > 0 { Leaves::Somebody } else { Leaves::Nobody }))
     })?;
     call.reply.int(removed as i64);
     Ok(())
@@ -105,7 +105,8 @@ fn load(call: &mut ServerCall<'_>) -> Done {
     let config = call.server.config();
     let file = config.acl_file.as_deref().ok_or_else(error::no_acl_file)?;
     replace(call, |users, call| {
-        acl::file::load(file, users, &call.server.rules()).map_err(|faults| error::acl_file_refused(&faults))
+        let next = acl::file::load(file, users, &call.server.rules());
+        next.map(|next| (next, Leaves::Somebody)).map_err(|faults| error::acl_file_refused(&faults))
     })?;
     call.reply.ok();
     Ok(())
@@ -127,17 +128,32 @@ fn write(file: &Path, users: &Users) -> std::io::Result<()> {
     rewrite::replace(file, &acl::file::written(users))
 }
 
+/// Whether a change removes users, whose connections are looked for then.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    Nobody,
+    Somebody,
+}
+
 /// Puts other users in the place of the present ones, and closes the connections of those who are gone. The
 /// client that asks gets its reply first.
 fn replace<'c>(
     call: &mut ServerCall<'c>,
-    change: impl FnOnce(&Users, &ServerCall<'c>) -> Result<Users, Error>,
+    change: impl FnOnce(&Users, &ServerCall<'c>) -> Result<(Users, Leaves), Error>,
 ) -> Done {
-    let (_, after) = call.server.accounts.replace(|users| change(users, call))?;
+    let mut leaves = Leaves::Nobody;
+    let after = call.server.accounts.replace(|users| {
+        let next;
+        (next, leaves) = change(users, call)?;
+        Ok::<_, Error>(next)
+    })?;
     if after.renewed(&call.session.user).is_none() {
         call.session.after = After::Close;
     }
     call.server.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::UsersChanged));
+    if leaves == Leaves::Nobody {
+        return Ok(());
+    }
     let clients: Vec<_> = call.server.clients().values().cloned().collect();
     // A client may have logged in meanwhile, as a user made after this change. Its user's name is read first
     // and the users in force after that, so a name that is missing there is of a user who was removed.

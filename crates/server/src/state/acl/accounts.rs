@@ -6,7 +6,7 @@ use super::password::Passwords;
 use super::rule::{RuleError, Rules};
 use super::user::User;
 use crate::state::config::ChannelDefault;
-use std::collections::BTreeMap;
+use rpds::RedBlackTreeMapSync;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -20,13 +20,14 @@ pub(crate) struct Users {
     version: u64,
     /// The id of the next user.
     next_id: u64,
-    all: BTreeMap<Vec<u8>, Arc<User>>,
+    /// Whoever changes users does so in a clone, which shares all of them but for the way to the one.
+    all: RedBlackTreeMapSync<Vec<u8>, Arc<User>>,
 }
 
 impl Users {
     /// With nobody but the default user, who may do everything: without a password, or with this one.
     pub(crate) fn new(password: &[u8], rules: &Rules<'_>) -> Users {
-        let mut users = Users { version: 0, next_id: 0, all: BTreeMap::new() };
+        let mut users = Users { version: 0, next_id: 0, all: RedBlackTreeMapSync::new_sync() };
         users.add_free_default(rules);
         users.set_default_password(password, rules);
         users
@@ -82,14 +83,14 @@ impl Users {
         for rule in rules {
             user.apply(rule, by).map_err(|why| (rule.as_slice(), why))?;
         }
-        self.all.insert(name.to_vec(), Arc::new(user));
+        self.all.insert_mut(name.to_vec(), Arc::new(user));
         Ok(())
     }
 
     /// Removes a user and returns whether there was one of this name. It must not be the default user.
     pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
         debug_assert!(name != DEFAULT_USER, "the default user cannot be removed");
-        self.all.remove(name).is_some()
+        self.all.remove_mut(name)
     }
 
     /// What `requirepass` means: the default user's only password; empty is none.
@@ -108,17 +109,18 @@ impl Users {
     /// The value with these users in the place of the present ones. A user whose name is among the present
     /// ones keeps its id. If the default user is not among them it may do everything again.
     pub(super) fn replaced_by(&self, named: Vec<User>, rules: &Rules<'_>) -> Users {
-        let mut next = Users { version: self.version, next_id: self.next_id, all: BTreeMap::new() };
+        let mut next =
+            Users { version: self.version, next_id: self.next_id, all: RedBlackTreeMapSync::new_sync() };
         for mut user in named {
             user.id = match self.all.get(&user.name) {
                 Some(present) => present.id,
                 None => next.take_id(),
             };
-            next.all.insert(user.name.clone(), Arc::new(user));
+            next.all.insert_mut(user.name.clone(), Arc::new(user));
         }
         if !next.all.contains_key(DEFAULT_USER) {
             let present = User::new(self.default_user().id, DEFAULT_USER, ChannelDefault::None);
-            next.all.insert(DEFAULT_USER.to_vec(), Arc::new(present));
+            next.all.insert_mut(DEFAULT_USER.to_vec(), Arc::new(present));
             next.add_free_default(rules);
         }
         next
@@ -170,11 +172,11 @@ impl Accounts {
     }
 
     /// Changes the users as a whole: `change` sees the present ones and makes the next, or returns an error,
-    /// and then nothing changes. One change is made at a time. Returns the users before and after.
+    /// and then nothing changes. One change is made at a time. Returns the users after it.
     pub(crate) fn replace<E>(
         &self,
         change: impl FnOnce(&Users) -> Result<Users, E>,
-    ) -> Result<(Arc<Users>, Arc<Users>), E> {
+    ) -> Result<Arc<Users>, E> {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.users();
         let mut next = change(&before)?;
@@ -182,7 +184,7 @@ impl Accounts {
         let next = Arc::new(next);
         *self.users.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&next);
         self.version.store(next.version, Ordering::Release);
-        Ok((before, next))
+        Ok(next)
     }
 
     /// Calls `work` with users that nobody changes meanwhile: ACL SAVE writes its file in it.

@@ -200,14 +200,6 @@ impl Selector {
         }
     }
 
-    /// The globs of channels; None: all channels.
-    pub(super) fn channel_globs(&self) -> Option<&[Vec<u8>]> {
-        match &self.channels {
-            Channels::All => None,
-            Channels::These(globs) => Some(globs),
-        }
-    }
-
     /// Whether every key may be read.
     pub(super) fn reads_all_keys(&self) -> bool {
         match &self.keys {

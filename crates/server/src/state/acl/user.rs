@@ -93,16 +93,6 @@ impl User {
         self.selectors().any(|selector| selector.allows_channel(name, is_pattern))
     }
 
-    /// Whether the user may use all channels that another may; globs are compared as they are written.
-    pub(crate) fn hears_all_of(&self, other: &User) -> bool {
-        let hears_all = self.selectors().any(|selector| selector.channel_globs().is_none());
-        hears_all
-            || other.selectors().all(|selector| {
-                let globs = selector.channel_globs();
-                globs.is_some_and(|globs| globs.iter().all(|glob| self.allows_channel(glob, true)))
-            })
-    }
-
     /// Applies one rule. Where it is refused nothing has changed.
     pub(super) fn apply(&mut self, rule: &[u8], rules: &Rules<'_>) -> Result<(), RuleError> {
         let is = |word: &str| is_word(rule, &[word]);
