@@ -47,10 +47,8 @@ pub(super) fn verifier(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let files = authority_files(settings)?;
-    if settings.auth_clients == AuthClients::No {
-        return Ok(WebPkiClientVerifier::no_client_auth());
-    }
-    if files.is_empty() && settings.ca_cert_dir.is_none() {
+    let asks = settings.auth_clients != AuthClients::No;
+    if asks && files.is_empty() && settings.ca_cert_dir.is_none() {
         return Err("Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients is \
                     enabled!"
             .into());
@@ -64,6 +62,10 @@ pub(super) fn verifier(
             // A folder may hold other things.
             Err(_) => {}
         }
+    }
+    if !asks {
+        // What is named has to be right all the same.
+        return Ok(WebPkiClientVerifier::no_client_auth());
     }
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
     let built = match settings.auth_clients {
@@ -172,6 +174,27 @@ mod tests {
         for key in ["old.key", "new.key"] {
             let refused = load(&files, "server.crt", key).err().unwrap();
             assert!(refused.contains("encrypted keys are not supported"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_authorities_has_to_be_one_whoever_is_asked_for_certificates() {
+        let files = Certificates::new("authorities");
+        let loaded = |file: &str, auth_clients| {
+            Tls::load(&TlsSettings {
+                cert_file: Some(files.path("server.crt")),
+                key_file: Some(files.path("server.key")),
+                ca_cert_file: Some(files.path(file)),
+                auth_clients,
+                ..TlsSettings::default()
+            })
+        };
+        for auth_clients in [AuthClients::No, AuthClients::Optional, AuthClients::Yes] {
+            assert!(loaded("ca.crt", auth_clients).is_ok());
+            for file in ["nowhere", "server.key"] {
+                let refused = loaded(file, auth_clients).err().unwrap();
+                assert!(refused.starts_with("Failed to configure CA certificate(s)"), "{refused}");
+            }
         }
     }
 

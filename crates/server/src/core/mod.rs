@@ -15,7 +15,7 @@
 //! `lent` has requests that take long run on other threads, `written_elsewhere` is what these write.
 //! `functions` has the interpreter in which the libraries of functions live. `persistence` writes snapshots
 //! of the data and loads them. `crash_report` says what all of this was doing when the server failed.
-mod address;
+pub(crate) mod address;
 pub(crate) mod blocking;
 pub(crate) mod call;
 pub(crate) mod client_line;

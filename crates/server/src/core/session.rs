@@ -150,6 +150,13 @@ impl ClientRecord {
         }
     }
 
+    /// Whether its address, or ours that it has come to, is written so. `text` is room for it.
+    pub(crate) fn is_at(&self, side: Side, address: &[u8], text: &mut Vec<u8>) -> bool {
+        text.clear();
+        append_address(&self.peer, side, text);
+        text == address
+    }
+
     /// The addresses as CLIENT LIST shows them and CLIENT KILL compares them: the client's, then ours. It
     /// allocates.
     pub(crate) fn addresses(&self) -> (String, String) {
@@ -418,8 +425,8 @@ impl Session {
         }
     }
 
-    /// Takes up the rules of its user that hold now. If there is no such user any more, nothing is allowed; but
-    /// the rest of a transaction that has removed it runs by the rules of the default user, as in Redis.
+    /// Takes up the rules of its user that hold now. If there is no such user any more, nothing is allowed;
+    /// but the rest of a transaction that has removed it runs by the rules of the default user, as in Redis.
     /// Returns false if the connection has to be closed: for that reason, or because its user has changed and
     /// it listens to something that the user may not hear.
     #[cold]

@@ -110,8 +110,8 @@ fn what_is_past_its_deadline_counts_as_expired() {
     assert_eq!((keyspace.stats().evicted, keyspace.stats().expired), (0, u64::from(evicted)));
 }
 
-/// Values that lie outside their entries bring more than the leaf has: a leaf that gets many of them loses all
-/// of its keys that are due early, and keeps those that are due late.
+/// Values that lie outside their entries bring more than the leaf has: a leaf that gets many of them loses
+/// all of its keys that are due early, and keeps those that are due late.
 #[test]
 fn a_key_that_is_due_late_stays_while_others_are_due_early() {
     let (keyspace, settings) = (keyspace(1), settings(Policy::VolatileTtl));

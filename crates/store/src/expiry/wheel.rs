@@ -19,8 +19,8 @@
 //!
 //! Nothing fires before its time, even if the clock is put back behind `elapsed`: items that became due
 //! between the two times and have not fired wait in a list of their own (`loose`) until the first of them is
-//! due again. So do the first few items, whenever they are due: most wheels are those of small hashes of which
-//! some fields have deadlines, and a level takes more than the rest of such a hash.
+//! due again. So do the first few items, whenever they are due: most wheels are those of small hashes of
+//! which some fields have deadlines, and a level takes more than the rest of such a hash.
 //!
 //! Work comes out in [`Step`]s, each O(1), so that whoever drives the wheel can stop anywhere.
 //!

@@ -14,7 +14,6 @@
 use crate::event::{Classes, Listener};
 use crate::eviction::uses::Uses;
 use crate::keyspace::shards::Draws;
-use crate::outside::Outside;
 use crate::{Key, Keyspace, View};
 use base::random::Random;
 use pack::counted::Holder;
@@ -28,6 +27,13 @@ pub struct Extent {
     pub elements: u64,
     /// About how many bytes it takes.
     pub bytes: u64,
+}
+
+/// Whether it is asked how many bytes a value takes, too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Weighs {
+    Yes,
+    No,
 }
 
 impl Extent {
@@ -103,24 +109,25 @@ impl View<'_> {
 
     /// How much there is of the value of a key. It counts as no lookup. Of a tree a few leaves are looked at.
     pub fn extent(&self, key: &Key<'_>) -> Extent {
-        self.measured(key, |all| all.bytes())
+        self.measured(key, Weighs::Yes)
     }
 
     /// [`Extent::elements`] of the value of a key: no leaf is looked at.
     pub fn elements(&self, key: &Key<'_>) -> u64 {
-        self.measured(key, |_| 0).elements
+        self.measured(key, Weighs::No).elements
     }
 
-    fn measured(&self, key: &Key<'_>, weigh: impl FnOnce(&dyn Outside) -> u64) -> Extent {
+    fn measured(&self, key: &Key<'_>, weighs: Weighs) -> Extent {
         let Some(found) = self.peek(key) else { return Extent::default() };
         match found.outside {
             None => {
                 Extent { elements: (found.inline.len() as u64).div_ceil(2), bytes: found.inline.len() as u64 }
             }
             Some(value) if let Some(text) = value.text() => Extent { elements: 1, bytes: text.len() as u64 },
-            Some(value) => value
-                .collection()
-                .map_or_else(Extent::default, |all| Extent { elements: all.len(), bytes: weigh(all) }),
+            Some(value) => value.collection().map_or_else(Extent::default, |all| {
+                let bytes = if weighs == Weighs::Yes { all.bytes() } else { 0 };
+                Extent { elements: all.len(), bytes }
+            }),
         }
     }
 }

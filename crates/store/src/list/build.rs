@@ -1,8 +1,8 @@
 //! A list made of many elements at once, for values that are loaded: an image is written in one pass, a tree
 //! leaf by leaf ([`Seq::of_items`]).
 use super::api::ListMut;
-use super::image::INSIDE;
 use super::listpack::{self, Encoding};
+use super::tree::INSIDE;
 use super::tree::ListTree;
 use crate::inside::FEW_BYTES_MAX;
 use base::Item;

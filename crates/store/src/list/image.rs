@@ -2,7 +2,6 @@
 use crate::End;
 use crate::edit::{Collection, Edit};
 use crate::entry::Shape;
-use crate::inside::Inside;
 use crate::keyspace::shard::Buffers;
 use crate::list::listpack::{self, Encoding};
 use crate::list::tree::ListTree;
@@ -10,8 +9,6 @@ use pack::image::Draft;
 use pack::seq::Limits;
 use std::ops::ControlFlow;
 
-/// The limits of a list inside its entry.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128 };
 /// No image would be a longer listpack than this, be it of integers of 10 bytes each, or of text with 3 bytes
 /// more for each element.
 pub(super) const IMAGE_LISTPACK_BYTES_MAX: u64 = 2048;

@@ -1,8 +1,8 @@
 //! A list outside its entry: the packed tree, with what is needed to name it as Redis would (`listpack.rs`).
 //! Each edit costs what the tree's does and a few additions.
 use crate::End;
+use crate::inside::Inside;
 use crate::key_info::KeyInfo;
-use crate::list::image::INSIDE;
 use crate::list::listpack::{self, Encoding};
 use crate::outside::Outside;
 use base::Item;
@@ -10,6 +10,8 @@ use pack::arena::Moves;
 use pack::seq::{Limits, Seq};
 use std::ops::ControlFlow;
 
+/// The limits of a list inside its entry.
+pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128 };
 /// If more elements than this are removed at once, their sizes are not added up.
 const SUMMED_LEN_MAX: u64 = 1024;
 

@@ -2,6 +2,7 @@
 //! told; it is closed at that worker's next turn, and runs no further command.
 use super::list::{ClientType, client_type};
 use super::{ABOUT, PER_CLIENT, SUB};
+use crate::core::address::Side;
 use crate::core::call::{ADMIN, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::session::{After, ClientRecord};
@@ -76,11 +77,12 @@ enum Spares {
 }
 
 impl Filter<'_> {
-    /// Whether all parts of the filter fit this client. `now_ms` is the steady time.
-    fn matches(&self, record: &ClientRecord, now_ms: i64) -> bool {
+    /// Whether all parts of the filter fit this client. `now_ms` is the steady time; `text` is room for
+    /// addresses.
+    fn matches(&self, record: &ClientRecord, now_ms: i64, text: &mut Vec<u8>) -> bool {
         self.id.is_none_or(|id| id == record.id)
-            && self.addr.is_none_or(|addr| addr == record.addresses().0.as_bytes())
-            && self.laddr.is_none_or(|laddr| laddr == record.addresses().1.as_bytes())
+            && self.addr.is_none_or(|addr| record.is_at(Side::Theirs, addr, text))
+            && self.laddr.is_none_or(|laddr| record.is_at(Side::Ours, laddr, text))
             && self.kind.is_none_or(|kind| kind.is_of(record))
             && self.user.is_none_or(|user| user == record.details().user)
             && self.maxage_s.is_none_or(|s| (now_ms - record.created_ms) / 1000 >= s)
@@ -157,8 +159,8 @@ fn spares(word: &[u8]) -> Result<Spares, Error> {
 /// Kills what the filter means, and returns how many connections that were. It goes through all records.
 fn kill_all(call: &mut ServerCall<'_>, filter: &Filter<'_>) -> i64 {
     let all: Vec<Arc<ClientRecord>> = call.server.clients().values().cloned().collect();
-    let mut killed = 0;
-    for record in all.iter().filter(|c| filter.matches(c, call.steady.0)) {
+    let (mut killed, mut text) = (0, Vec::new());
+    for record in all.iter().filter(|c| filter.matches(c, call.steady.0, &mut text)) {
         if record.id != call.session.record.id {
             call.server.kill(record);
         } else if filter.spares == Spares::Nobody {

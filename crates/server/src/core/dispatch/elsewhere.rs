@@ -188,8 +188,8 @@ impl<'s> Executor<'s> {
         })?
     }
 
-    /// Runs a request that may take long because it is very large, though its command takes no time by itself;
-    /// None for all others.
+    /// Runs a request that may take long because it is very large, though its command takes no time by
+    /// itself; None for all others.
     #[inline]
     pub(super) fn run_wide(
         &mut self,
