@@ -21,6 +21,8 @@ pub(crate) struct Figures {
     pub(crate) buffers: u64,
     /// The timing wheels, which know when keys expire.
     pub(crate) wheels: u64,
+    /// Texts of scripts and functions, and the interpreters that run them.
+    pub(crate) scripts: u64,
     pub(crate) arena: Usage,
 }
 
@@ -38,13 +40,17 @@ impl Figures {
             clients: client_memory::total_bytes(server),
             buffers: server.counters.buffer_bytes(),
             wheels: server.keyspace.wheel_bytes(None),
+            scripts: script_bytes(server)
+                + function_bytes(server)
+                + server.interpreter_bytes()
+                + server.functions_bytes(),
             arena: arena::usage(),
         }
     }
 
     /// All that is not data.
     pub(crate) fn overhead(&self) -> u64 {
-        (self.startup + self.buffers + self.wheels).min(self.used)
+        (self.startup + self.buffers + self.wheels + self.scripts).min(self.used)
     }
 
     /// What the data takes.
@@ -81,4 +87,14 @@ impl Figures {
 
 fn percent(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
+}
+
+/// What the texts of scripts take.
+pub(crate) fn script_bytes(server: &Server) -> u64 {
+    server.scripts.cache.size().1 as u64
+}
+
+/// What libraries of functions take.
+pub(crate) fn function_bytes(server: &Server) -> u64 {
+    server.scripts.libraries.now().bytes() as u64
 }

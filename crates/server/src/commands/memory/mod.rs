@@ -6,7 +6,7 @@ mod figures;
 use crate::core::call::{ROW, ServerCall, ServerCommand, ServerRun};
 use command::{Arity, Doc, Done, Group};
 use doctor::Patient;
-pub(crate) use figures::Figures;
+pub(crate) use figures::{Figures, function_bytes, script_bytes};
 use pack::arena;
 use resp::Reply;
 use std::fmt::Write;

@@ -1,8 +1,8 @@
 //! Metrics of memory.
 use super::{NO_CLUSTER, NO_REPLICATION};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, text, zero};
+use crate::commands::memory::{function_bytes, script_bytes};
 use crate::core::memory_limit::uncounted_bytes;
-use crate::core::server::Server;
 use crate::state::system;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,7 +23,7 @@ pub(in super::super) const MEMORY: &[Metric] = &[
     gauge(
         "used_memory_overhead",
         "Memory that is not data: what the server had allocated when it \
-        had started, buffers of clients, and the index of expiry times.",
+        had started, buffers of clients, the index of expiry times, and scripts with their interpreters.",
         |r| r.memory().overhead().into(),
     )
     .unit(Unit::Bytes),
@@ -161,13 +161,3 @@ pub(in super::super) const MEMORY: &[Metric] = &[
         |r| r.keyspace().lazyfreed.into(),
     ),
 ];
-
-/// What the texts of scripts take.
-fn script_bytes(server: &Server) -> u64 {
-    server.scripts.cache.size().1 as u64
-}
-
-/// What libraries of functions take.
-fn function_bytes(server: &Server) -> u64 {
-    server.scripts.libraries.now().bytes() as u64
-}

@@ -31,6 +31,10 @@ pub(super) struct Known {
     text: Arc<TextState>,
 }
 
+/// What is kept of a script beside what the interpreter takes for it: its SHA-1 as text, and the allocations'
+/// own bytes.
+const KNOWN_BYTES: usize = size_of::<Known>() + size_of::<Tries>() + 160;
+
 impl Interpreter {
     pub(super) fn new(cache: &Cache) -> Interpreter {
         let machine = Machine::new(Kind::Scripts, Settings::default());
@@ -88,6 +92,11 @@ impl Interpreter {
         let known = Rc::new(Known { compiled, tries: Rc::default(), text });
         self.compiled.insert(sha, Rc::clone(&known));
         known
+    }
+
+    /// What it takes, with all that is kept of scripts which it has compiled.
+    pub(super) fn used_bytes(&self) -> u64 {
+        (self.machine.used_bytes() + self.compiled.len() * KNOWN_BYTES) as u64
     }
 
     /// Other threads may have put texts out of the cache.

@@ -40,7 +40,7 @@ impl Executor<'_> {
         self.forget_libraries();
         if let Some(interpreter) = self.interpreter.as_ref().filter(|its| its.machine.has_garbage()) {
             collect_for_a_moment(&interpreter.machine);
-            self.counters.interpreter_bytes.store(interpreter.machine.used_bytes() as u64, Relaxed);
+            self.counters.interpreter_bytes.store(interpreter.used_bytes(), Relaxed);
         }
         if let Some(interpreter) = self.functions.as_ref().filter(|its| its.machine.has_garbage()) {
             collect_for_a_moment(&interpreter.machine);

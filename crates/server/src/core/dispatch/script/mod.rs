@@ -103,7 +103,7 @@ impl<'s> Executor<'s> {
         let done = self.run_with(&mut interpreter, session, (row, what), (args, reply));
         interpreter.machine.tidy();
         if self.scripts != ScriptsRun::Replayed {
-            let bytes = interpreter.machine.used_bytes() as u64;
+            let bytes = interpreter.used_bytes();
             self.counters.interpreter_bytes.store(bytes, Relaxed);
         }
         self.interpreter = Some(interpreter);
