@@ -80,20 +80,20 @@ pub(crate) struct Entry {
     /// Microseconds in the slow log, bytes in the others.
     pub(crate) figure: i64,
     pub(crate) args: Vec<Vec<u8>>,
-    /// The client's address.
+    /// The client's address. It is empty, and so is the name, of what a script has called, as in Redis.
     pub(crate) client: String,
     pub(crate) client_name: Vec<u8>,
 }
 
 impl CommandLog {
-    /// Keeps a call in the logs whose bounds it passes. `time_s` is the wall clock. A lock and an allocation
-    /// for each log that keeps it.
+    /// Keeps a call in the logs whose bounds it passes: a client's, or None of a script. `time_s` is the wall
+    /// clock. A lock and an allocation for each log that keeps it.
     pub(crate) fn note(
         &self,
         rules: &LogRules,
         row: &Row,
         call: &Measured<'_>,
-        record: &ClientRecord,
+        record: Option<&ClientRecord>,
         time_s: i64,
     ) {
         if row.flags.has(Flags::SKIP_SLOWLOG) {
@@ -142,14 +142,14 @@ const ARGS_MAX: usize = 32;
 const ARG_BYTES_MAX: usize = 128;
 
 impl Entry {
-    fn new(time_s: i64, figure: u64, row: &Row, args: &Args<'_>, record: &ClientRecord) -> Entry {
+    fn new(time_s: i64, figure: u64, row: &Row, args: &Args<'_>, record: Option<&ClientRecord>) -> Entry {
         Entry {
             id: 0,
             time_s,
             figure: i64::try_from(figure).unwrap_or(i64::MAX),
             args: shortened(redact::public(row, args), args.len()),
-            client: record.addresses().0,
-            client_name: record.details().logged_name().to_vec(),
+            client: record.map_or_else(String::new, |record| record.addresses().0),
+            client_name: record.map_or_else(Vec::new, |record| record.details().logged_name().to_vec()),
         }
     }
 }

@@ -117,6 +117,20 @@ fn requests_and_replies_are_large_by_their_bytes_on_the_wire() {
 }
 
 #[test]
+fn what_a_script_calls_is_nobodys() {
+    let server = start(curious());
+    let mut client = Client::connect(&server);
+    client.check("CLIENT SETNAME fish", "+OK\r\n");
+    client.check("SLOWLOG RESET", "+OK\r\n");
+    client.send(&request(&["EVAL", "return redis.call('get','a')", "0"]));
+    client.expect("$-1\r\n");
+    let log = client.raw("SLOWLOG GET 2");
+    assert_eq!(logged(&log), ["EVAL return redis.call('get','a') 0", "get a"], "{log}");
+    assert_eq!(log.matches("$4\r\nfish\r\n").count(), 1, "{log}");
+    assert!(log.ends_with("get\r\n$1\r\na\r\n$0\r\n\r\n$0\r\n\r\n"), "{log}");
+}
+
+#[test]
 fn of_a_name_of_any_length_the_logs_keep_the_beginning() {
     let server = start(curious());
     let mut client = Client::connect(&server);

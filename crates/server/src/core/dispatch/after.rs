@@ -88,6 +88,7 @@ impl<'s> Executor<'s> {
         let time_s = self.server.clock.now_us() / 1_000_000;
         let event = if row.flags.has(Flags::FAST) { latency::FAST_COMMAND } else { latency::COMMAND };
         self.server.latency.note(&self.config, event, call.time_ns, time_s);
-        self.server.command_log.note(&self.config.command_log, row, &call, &session.record, time_s);
+        let record = (!session.modes.has(Modes::SCRIPT)).then_some(&*session.record);
+        self.server.command_log.note(&self.config.command_log, row, &call, record, time_s);
     }
 }

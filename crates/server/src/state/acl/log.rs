@@ -73,7 +73,7 @@ pub(crate) struct Entries {
 }
 
 impl AclLog {
-    /// Adds what was refused, and keeps at most `max_len` entries.
+    /// Adds what was refused. With a new entry at most `max_len` are kept.
     pub(crate) fn note(&self, mut what: Refused, now: Millis, max_len: usize) {
         shorten(&mut what.object);
         shorten(&mut what.username);
@@ -85,18 +85,14 @@ impl AclLog {
                 && (&old.object, &old.username) == (&new.object, &new.username)
         };
         let place = entries.list.iter().take(COMPARED).position(is_same);
-        let entry = match place.and_then(|place| entries.list.remove(place)) {
-            Some(mut entry) => {
-                (entry.count, entry.updated, entry.what.client) = (entry.count + 1, now, what.client);
-                entry
-            }
-            None => {
-                let id = entries.next_id;
-                entries.next_id += 1;
-                Entry { id, count: 1, what, created: now, updated: now }
-            }
-        };
-        entries.list.push_front(entry);
+        if let Some(mut entry) = place.and_then(|place| entries.list.remove(place)) {
+            (entry.count, entry.updated, entry.what.client) = (entry.count + 1, now, what.client);
+            entries.list.push_front(entry);
+            return;
+        }
+        let id = entries.next_id;
+        entries.next_id += 1;
+        entries.list.push_front(Entry { id, count: 1, what, created: now, updated: now });
         entries.list.truncate(max_len);
     }
 
@@ -159,8 +155,10 @@ mod tests {
         log.note(refused("0"), Millis(0), 128);
         assert_eq!(log.entries().list.len(), 12, "the eleventh is too old");
         log.note(refused("2"), Millis(0), 3);
+        assert_eq!(log.entries().list.len(), 12, "what adds to an entry lets none go");
+        log.note(refused("new"), Millis(0), 3);
         assert_eq!(shown(&log).len(), 3);
-        log.note(refused("2"), Millis(0), 0);
+        log.note(refused("newer"), Millis(0), 0);
         assert_eq!(shown(&log), []);
     }
 
