@@ -7,10 +7,12 @@
 //! | `allkeys-lru`, `allkeys-lfu`, `allkeys-random` | SET under that policy |
 //! | `volatile-lru`, `volatile-ttl` | SET with a deadline, up to eleven days away |
 //! | `reads` | under `allkeys-lru` three GETs for each SET, of keys that were set lately |
+//! | `bursts` | under `allkeys-lru` forty SETs of 500,000 bytes, each of which has thousands of keys go |
 //!
-//! Beside the time stand RSS and used memory at most, as parts of the limit, looked at after each turn, also
-//! while the cache fills; and the keys that it holds in the end. What the peer does not count against its
-//! limit is left out of its used memory, as of ours.
+//! Of `bursts` the time is that of an evicted key, and short values come between two of them, which are not
+//! measured. Beside the time stand RSS and used memory at most, as parts of the limit, looked at after each
+//! turn, also while the cache fills (of `bursts` used memory is its peak); and the keys that it holds in the
+//! end. What the peer does not count against its limit is left out of its used memory, as of ours.
 
 use super::Options;
 use super::anysize::median;
@@ -31,8 +33,12 @@ const READS: u64 = 3;
 const LATELY: u64 = 400_000;
 const TTL_S: std::ops::Range<u64> = 1_000..1_000_000;
 
-const CASES: [&str; 6] =
-    ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl", "reads"];
+/// Long values of a burst, and their bytes.
+const BURST: usize = 40;
+const LONG_BYTES: usize = 500_000;
+
+const CASES: [&str; 7] =
+    ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl", "reads", "bursts"];
 
 /// Whether there is a case of this name.
 pub(super) fn knows(name: &str) -> bool {
@@ -71,12 +77,15 @@ struct Cache {
     times_us: Vec<f64>,
     rss_most: u64,
     used_most: u64,
+    bursts: bool,
 }
 
 /// The requests that are sent.
 struct Case {
     is_volatile: bool,
     reads: bool,
+    /// Whether values are long now.
+    is_long: bool,
     /// How many keys have been sent.
     keys: u64,
 }
@@ -85,42 +94,61 @@ impl Cache {
     /// A server that has begun to evict a while ago.
     fn filled(spec: &Spec, case: &str) -> Result<Cache, String> {
         let server = Server::start(spec, Some("0"))?;
-        let policy = if case == "reads" { "allkeys-lru" } else { case };
+        let policy = if matches!(case, "reads" | "bursts") { "allkeys-lru" } else { case };
         let limit = LIMIT_BYTES.to_string();
         let mut client = server.client()?;
         for (name, value) in [("maxmemory", limit.as_str()), ("maxmemory-policy", policy)] {
             client.call(&[b"CONFIG", b"SET", name.as_bytes(), value.as_bytes()])?;
         }
         let crowd = Crowd::connect(server.port)?;
-        let reads = case == "reads";
-        let case = Case { is_volatile: case.starts_with("volatile"), reads: false, keys: 0 };
+        let (reads, bursts) = (case == "reads", case == "bursts");
+        let case = Case { is_volatile: case.starts_with("volatile"), reads: false, is_long: false, keys: 0 };
         let random = Random::new(7);
-        let mut cache =
-            Cache { server, crowd, case, random, times_us: Vec::new(), rss_most: 0, used_most: 0 };
+        let times_us = Vec::new();
+        let mut cache = Cache { server, crowd, case, random, times_us, rss_most: 0, used_most: 0, bursts };
         while number(client.info("stats", "evicted_keys")?)? < EVICTED_WHEN_FULL {
-            cache.turn()?;
+            cache.turn(TURN, DEPTH)?;
         }
         cache.case.reads = reads;
         Ok(cache)
     }
 
-    fn turn(&mut self) -> Result<usize, String> {
+    fn turn(&mut self, requests: usize, depth: usize) -> Result<usize, String> {
         let (case, random) = (&mut self.case, &mut self.random);
         let mut write = |out: &mut Vec<u8>| case.append(out, random);
-        let sent = self.crowd.take_turn(&mut Turn { requests: TURN, depth: DEPTH, write: &mut write })?;
+        let sent = self.crowd.take_turn(&mut Turn { requests, depth, write: &mut write })?;
         let mut client = self.server.client()?;
         let used = number(client.info("memory", "used_memory")?)?;
         let not_counted = number(client.info("memory", "mem_not_counted_for_evict")?)?;
         self.used_most = self.used_most.max(used.saturating_sub(not_counted));
+        if self.bursts {
+            self.used_most = self.used_most.max(number(client.info("memory", "used_memory_peak")?)?);
+        }
         self.rss_most = self.rss_most.max(self.server.rss_bytes());
         Ok(sent)
     }
 
     fn measure(&mut self) -> Result<(), String> {
+        if self.bursts {
+            return self.measure_burst();
+        }
         let before = self.server.cpu_us();
-        let sent = self.turn()?;
+        let sent = self.turn(TURN, DEPTH)?;
         self.times_us.push((self.server.cpu_us() - before) / sent as f64);
         Ok(())
+    }
+
+    /// Short values come behind the burst, until the cache is as it was.
+    fn measure_burst(&mut self) -> Result<(), String> {
+        let mut client = self.server.client()?;
+        let evicted = number(client.info("stats", "evicted_keys")?)?;
+        let before = self.server.cpu_us();
+        self.case.is_long = true;
+        self.turn(BURST, 1)?;
+        self.case.is_long = false;
+        let gone = number(client.info("stats", "evicted_keys")?)? - evicted;
+        self.times_us.push((self.server.cpu_us() - before) / gone.max(1) as f64);
+        (0..4).try_for_each(|_| self.turn(TURN, DEPTH).map(drop))
     }
 
     /// `peer` has the times of the server that ratios refer to.
@@ -147,7 +175,9 @@ impl Case {
         }
         let name = name(self.keys);
         self.keys += 1;
-        if self.is_volatile {
+        if self.is_long {
+            append_request(out, &[b"SET", name.as_bytes(), &vec![b'v'; LONG_BYTES]]);
+        } else if self.is_volatile {
             let ttl = (TTL_S.start + random.below(TTL_S.end - TTL_S.start)).to_string();
             append_request(out, &[b"SET", name.as_bytes(), &VALUE, b"EX", ttl.as_bytes()]);
         } else {
@@ -170,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_key_is_new_and_reads_ask_for_what_came() {
-        let mut case = Case { is_volatile: false, reads: true, keys: 0 };
+        let mut case = Case { is_volatile: false, reads: true, is_long: false, keys: 0 };
         let (mut random, mut sets) = (Random::new(1), 0);
         for _ in 0..1000 {
             let (mut out, before) = (Vec::new(), case.keys);

@@ -149,11 +149,14 @@ pub(crate) enum Step {
     Idle,
 }
 
+type Levels = [Option<Box<Level>>; LEVELS];
+
 #[derive(Clone)]
 pub(crate) struct Wheel {
     /// The time up to which everything has fired, or stands in `ready`.
     elapsed: u64,
-    levels: [Option<Box<Level>>; LEVELS],
+    /// None until something waits in one.
+    levels: Option<Box<Levels>>,
     slab: Vec<Node>,
     /// Heads of lists: free nodes, what is due by `elapsed`, the slot that is being emptied downwards, and
     /// what is not due because the clock was put back, or waits where only a few do.
@@ -185,7 +188,7 @@ impl Wheel {
     pub(crate) fn new(now: u64) -> Wheel {
         Wheel {
             elapsed: now,
-            levels: [const { None }; LEVELS],
+            levels: None,
             slab: Vec::new(),
             free: NONE,
             ready: NONE,
@@ -353,7 +356,7 @@ impl Wheel {
         } else if self.falling != NONE {
             Some(&mut self.falling)
         } else {
-            next.and_then(|(level, slot, _)| Some(&mut self.levels[level].as_mut()?.heads[slot]))
+            next.and_then(|(level, slot, _)| Some(&mut self.levels.as_mut()?[level].as_mut()?.heads[slot]))
         };
         let first = head.as_ref().map(|head| soonest(&self.slab, **head));
         let due = first.map(|(_, node)| self.slab[node as usize].item().due);
@@ -387,7 +390,8 @@ impl Wheel {
 
     /// Empties a slot whose time has come: its list becomes `ready` or `falling`, both of which are empty.
     fn open(&mut self, level: usize, slot: usize) {
-        let level_ref = self.levels[level].as_mut().expect("next_slot names a level that exists");
+        let level_ref = self.levels.as_mut().and_then(|levels| levels[level].as_mut());
+        let level_ref = level_ref.expect("next_slot names a level that exists");
         let head = std::mem::replace(&mut level_ref.heads[slot], NONE);
         self.close(level, slot);
         if level == 0 {
@@ -400,19 +404,20 @@ impl Wheel {
     /// Marks a slot that is empty as such. A level takes as much as a dozen items, so where few wait one that
     /// is empty goes.
     fn close(&mut self, level: usize, slot: usize) {
-        if let Some(level_ref) = &mut self.levels[level]
+        let Some(levels) = &mut self.levels else { return };
+        if let Some(level_ref) = &mut levels[level]
             && level_ref.heads[slot] == NONE
         {
             level_ref.occupied &= !(1 << slot);
             if level_ref.occupied == 0 && self.waiting < ITEMS_FOR_EMPTY_LEVELS {
-                self.levels[level] = None;
+                levels[level] = None;
             }
         }
     }
 
     /// The next slot to open, and when: (level, slot, its first millisecond).
     fn next_slot(&self) -> Option<(usize, usize, u64)> {
-        let (level, slot) = self.levels.iter().enumerate().find_map(|(index, level)| {
+        let (level, slot) = self.levels.as_ref()?.iter().enumerate().find_map(|(index, level)| {
             let occupied = level.as_ref()?.occupied;
             (occupied != 0).then(|| (index, occupied.trailing_zeros() as usize))
         })?;
@@ -435,8 +440,9 @@ impl Wheel {
         } else {
             let level = ((63 - (self.elapsed ^ due).leading_zeros()) / BITS) as usize;
             let slot = (due >> (level as u32 * BITS)) as usize % SLOTS;
-            let level = self.levels[level]
-                .get_or_insert_with(|| Box::new(Level { occupied: 0, heads: [NONE; SLOTS] }));
+            let levels = self.levels.get_or_insert_with(|| Box::new([const { None }; LEVELS]));
+            let level =
+                levels[level].get_or_insert_with(|| Box::new(Level { occupied: 0, heads: [NONE; SLOTS] }));
             level.occupied |= 1 << slot;
             &mut level.heads[slot]
         };
@@ -485,14 +491,18 @@ impl Wheel {
     pub(crate) fn relocate(&mut self, moves: &mut Moves) {
         let has_moved = relocate_vec(&mut self.slab);
         moves.note(has_moved, self.slab.capacity() * size_of::<Node>());
-        for level in &mut self.levels {
+        self.levels = self.levels.take().map(relocate_box);
+        for level in self.levels.iter_mut().flat_map(|levels| levels.iter_mut()) {
             *level = level.take().map(relocate_box);
         }
     }
 
     /// Bytes that the wheel takes, allocator rounding aside.
     pub(crate) fn allocated_bytes(&self) -> u64 {
-        let levels = self.levels.iter().flatten().count() * size_of::<Level>();
+        let levels = self
+            .levels
+            .as_ref()
+            .map_or(0, |levels| size_of::<Levels>() + levels.iter().flatten().count() * size_of::<Level>());
         (size_of::<Wheel>() + levels + self.slab.capacity() * size_of::<Node>()) as u64
     }
 }
