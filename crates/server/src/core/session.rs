@@ -438,10 +438,11 @@ impl Session {
             true => Arc::clone(users.default_user()),
             false => Arc::new(users.nobody()),
         });
-        let has_changed = !Arc::ptr_eq(&user, &self.user);
+        // In Redis nobody is looked at where the user could hear nothing before.
+        let is_looked_at = !Arc::ptr_eq(&user, &self.user) && self.user.allows_some_channel();
         self.modes.restrict(&user);
         self.user = user;
-        is_known && !(has_changed && self.hears_too_much())
+        is_known && !(is_looked_at && self.hears_too_much())
     }
 
     /// Takes the session away from its connection, to which it leaves what is needed to send the client what

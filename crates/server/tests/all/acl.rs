@@ -173,6 +173,20 @@ fn who_listens_to_more_than_its_user_may_is_closed_by_any_change_of_that_user() 
             }
         }
     }
+    // Of a user who could hear nothing before, Redis closes nobody.
+    admin.check("ACL SETUSER bob reset on nopass +@all resetchannels", "+OK\r\n");
+    let mut client = Client::connect(&server);
+    client.send(b"HELLO 3\r\n");
+    let _ = client.raw_reply();
+    client.check("SUBSCRIBE b", ">3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:1\r\n");
+    client.check("AUTH bob x", "+OK\r\n");
+    for (rules, stays) in [("-get", true), (">secret", true), ("&c", true), ("&d", false)] {
+        admin.check(&format!("ACL SETUSER bob {rules}"), "+OK\r\n");
+        match stays {
+            true => client.check("PING", "+PONG\r\n"),
+            false => client.expect_end(),
+        }
+    }
 }
 
 /// The rest of a transaction runs by the rules of the default user.

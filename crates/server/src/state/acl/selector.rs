@@ -200,6 +200,14 @@ impl Selector {
         }
     }
 
+    /// Whether some channel may be used.
+    pub(super) fn allows_some_channel(&self) -> bool {
+        match &self.channels {
+            Channels::All => true,
+            Channels::These(globs) => !globs.is_empty(),
+        }
+    }
+
     /// Whether every key may be read.
     pub(super) fn reads_all_keys(&self) -> bool {
         match &self.keys {

@@ -93,6 +93,11 @@ impl User {
         self.selectors().any(|selector| selector.allows_channel(name, is_pattern))
     }
 
+    /// Whether some channel may be used in some request.
+    pub(crate) fn allows_some_channel(&self) -> bool {
+        self.selectors().any(Selector::allows_some_channel)
+    }
+
     /// Applies one rule. Where it is refused nothing has changed.
     pub(super) fn apply(&mut self, rule: &[u8], rules: &Rules<'_>) -> Result<(), RuleError> {
         let is = |word: &str| is_word(rule, &[word]);
