@@ -17,6 +17,7 @@
 //! bytes, NaN, overflow to infinity or underflow to zero.
 
 use crate::grisu::Digits;
+use std::fmt::{self, Write};
 
 /// A buffer that holds the text of any double.
 #[derive(Clone, Debug)]
@@ -66,24 +67,54 @@ impl F64Text {
     }
 
     /// The text that C's `%.17g` makes of `n`: enough digits to read back the same number, seldom the fewest.
-    /// Redis shows scores in this form in ZSCAN. Allocates, but for whole numbers.
+    /// Redis shows scores in this form in ZSCAN.
     pub fn format_17_digits(&mut self, n: f64) -> &[u8] {
-        if n == 0.0 || !n.is_finite() || whole_number(n).is_some_and(|n| n.unsigned_abs() < 10_u64.pow(17)) {
-            return self.format(n);
+        self.format_general(n, 17)
+    }
+
+    /// The text that C's `%.{precision}g` makes of `n`, for up to 17 digits.
+    pub fn format_general(&mut self, n: f64, precision: usize) -> &[u8] {
+        let precision = precision.clamp(1, 17);
+        if n == 0.0 || !n.is_finite() {
+            return self.format_digits(n);
+        }
+        if let Some(whole) = whole_number(n).filter(|n| n.unsigned_abs() < 10_u64.pow(precision as u32)) {
+            self.len = 0;
+            self.put(crate::text::I64Text::new().format(whole));
+            return &self.bytes[..self.len];
         }
         self.len = 0;
-        let text = format!("{n:.16e}");
-        let (mantissa, exponent) = text.split_once('e').expect("{:e} writes an e");
-        let exponent: i32 = exponent.parse().expect("{:e} writes a plain exponent");
-        if (-4..17).contains(&exponent) {
-            let decimals = (16 - exponent) as usize;
-            self.put(without_zeros(&format!("{n:.decimals$}")).as_bytes());
-        } else {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            let text = format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs());
-            self.put(text.as_bytes());
+        if n < 0.0 {
+            self.put(b"-");
         }
+        let few = without_zeros(Digits::of(n.abs()));
+        // What reads back as the same double is nearer to it than any other decimal of so few digits.
+        let digits = match few.count <= precision && precision <= DECIMAL_DIGITS && n.is_normal() {
+            true => few,
+            false => exact_digits(n.abs(), precision),
+        };
+        self.put_general(&digits, precision as i32);
         &self.bytes[..self.len]
+    }
+
+    /// Digits that end with no zero, as `%g` lays them out.
+    fn put_general(&mut self, Digits { bytes, count, exponent }: &Digits, precision: i32) {
+        let digits = &bytes[..*count];
+        if !(-4..precision).contains(exponent) {
+            self.put(&digits[..1]);
+            if digits.len() > 1 {
+                self.put(b".");
+                self.put(&digits[1..]);
+            }
+            self.put(if *exponent < 0 { b"e-" } else { b"e+" });
+            self.put_zeros(usize::from(exponent.abs() < 10));
+            self.put(crate::text::I64Text::new().format(i64::from(exponent.abs())));
+        } else if *exponent >= *count as i32 - 1 {
+            self.put(digits);
+            self.put_zeros((*exponent + 1) as usize - *count);
+        } else {
+            self.put_plain(digits, *exponent);
+        }
     }
 
     fn put(&mut self, text: &[u8]) {
@@ -140,6 +171,48 @@ impl F64Text {
     }
 }
 
+/// Decimals of so many digits are further apart than a double of full precision and what reads back as it.
+const DECIMAL_DIGITS: usize = 15;
+
+/// A positive number to so many digits, without the zeros at the end.
+fn exact_digits(n: f64, precision: usize) -> Digits {
+    let mut text = Scientific { bytes: [0; 32], len: 0 };
+    let written = write!(text, "{:.*e}", precision - 1, n);
+    debug_assert!(written.is_ok(), "there is room for 17 digits and an exponent");
+    let text = &text.bytes[..text.len];
+    let mark = text.iter().position(|byte| *byte == b'e').unwrap_or(text.len());
+    let exponent = crate::text::parse_i64(text.get(mark + 1..).unwrap_or_default()).unwrap_or(0) as i32;
+    let mut digits = Digits { bytes: [b'0'; 18], count: 0, exponent };
+    for byte in text[..mark].iter().filter(|byte| byte.is_ascii_digit()) {
+        digits.bytes[digits.count] = *byte;
+        digits.count += 1;
+    }
+    without_zeros(digits)
+}
+
+/// Cuts off the zeros at the end.
+fn without_zeros(mut digits: Digits) -> Digits {
+    while digits.count > 1 && digits.bytes[digits.count - 1] == b'0' {
+        digits.count -= 1;
+    }
+    digits
+}
+
+/// What `{:e}` writes, without an allocation.
+struct Scientific {
+    bytes: [u8; 32],
+    len: usize,
+}
+
+impl fmt::Write for Scientific {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let place = self.bytes.get_mut(self.len..self.len + text.len()).ok_or(fmt::Error)?;
+        place.copy_from_slice(text.as_bytes());
+        self.len += text.len();
+        Ok(())
+    }
+}
+
 /// Whole numbers up to here print as integers: half of `i64`'s range, as a double.
 const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
 
@@ -151,11 +224,6 @@ pub fn whole_number(n: f64) -> Option<i64> {
     // comparisons below refuse both.
     let whole = n as i64;
     (whole as f64 == n && whole != 0 && n.abs() <= INTEGER_MAX).then_some(whole)
-}
-
-/// Cuts off the zeros at the end of a fraction, and the point if nothing is left behind it.
-fn without_zeros(text: &str) -> &str {
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
 /// `text` as a double; `None` where Redis answers "value is not a valid float".
@@ -335,6 +403,56 @@ mod tests {
         assert_eq!(others.map(whole_number), [None; 10]);
     }
 
+    /// `%g` by way of Rust's exact formats.
+    fn naive_general(n: f64, precision: usize) -> String {
+        let cut = |text: &str| match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text.to_owned(),
+        };
+        let text = format!("{:.*e}", precision - 1, n);
+        let (mantissa, exponent) = text.split_once('e').unwrap();
+        let exponent: i32 = exponent.parse().unwrap();
+        if (-4..precision as i32).contains(&exponent) {
+            let decimals = (precision as i32 - 1 - exponent) as usize;
+            return cut(&format!("{n:.decimals$}"));
+        }
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{}e{sign}{:02}", cut(mantissa), exponent.abs())
+    }
+
+    fn check_general(n: f64) {
+        for precision in 1..=17 {
+            let mut text = F64Text::new();
+            let text = std::str::from_utf8(text.format_general(n, precision)).unwrap().to_owned();
+            assert_eq!(text, naive_general(n, precision), "{n:e} with {precision} digits");
+        }
+    }
+
+    #[test]
+    fn general_numbers_are_laid_out_as_by_c() {
+        for (n, precision, text) in [
+            (0.1, 14, "0.1"),
+            (1.0 / 3.0, 14, "0.33333333333333"),
+            (2.0 / 3.0, 3, "0.667"),
+            (1e15, 14, "1e+15"),
+            (123_456_789_012_345.0, 14, "1.2345678901234e+14"),
+            (-1.5e-7, 14, "-1.5e-07"),
+            (0.0001, 14, "0.0001"),
+            (0.00001, 14, "1e-05"),
+            (1e100, 14, "1e+100"),
+            (9.999_999_999_999_999e22, 16, "9.999999999999999e+22"),
+            (0.5, 1, "0.5"),
+            (2.5, 1, "2"),
+            (99.5, 2, "1e+02"),
+            (-0.0, 14, "-0"),
+            (5e-324, 14, "4.9406564584125e-324"),
+            (f64::MAX, 17, "1.7976931348623157e+308"),
+        ] {
+            assert_eq!(F64Text::new().format_general(n, precision), text.as_bytes(), "{n:e}");
+            check_general(n);
+        }
+    }
+
     #[track_caller]
     fn check(n: f64, expect: &str) {
         assert_eq!(std::str::from_utf8(F64Text::new().format(n)), Ok(expect), "{n:e}");
@@ -492,6 +610,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn general_numbers_are_those_of_exact_formats(bits in any::<u64>(), n in -1e9..1e9_f64, cents in any::<i32>()) {
+            let any = f64::from_bits(bits);
+            for n in [any, n, f64::from(cents) / 100.0, f64::from(cents) * 1e12] {
+                if n.is_finite() {
+                    check_general(n);
+                }
+            }
+        }
+
         #[test]
         fn doubles_survive_a_round_trip(bits: u64) {
             let n = f64::from_bits(bits);

@@ -162,8 +162,8 @@ impl Keyspace {
         wanted_bytes: u64,
         garbage: &mut Vec<Garbage>,
     ) -> u32 {
-        if eviction.policy == Policy::VolatileTtl {
-            // The wheels know which is next.
+        // Of the nearest deadline the wheels know which is next.
+        if matches!(eviction.policy, Policy::NoEviction | Policy::VolatileTtl) {
             return 0;
         }
         let hash = Hash(evictor.draw_hash());

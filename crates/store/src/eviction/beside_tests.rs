@@ -165,6 +165,21 @@ fn many_keys_go_from_many_leaves() {
     }
 }
 
+#[test]
+fn no_key_goes_from_random_leaves_where_none_may() {
+    for policy in [Policy::NoEviction, Policy::VolatileLru, Policy::VolatileLfu, Policy::VolatileRandom] {
+        let (keyspace, settings) = (keyspace(2), settings(policy));
+        keyspace.tend_uses(NOW, &settings.eviction);
+        (0..2000).for_each(|n| put(&keyspace, &settings, NOW, &format!("k{n}"), Expiry::Clear));
+        let (mut evictor, mut garbage) = (Evictor::new(8), Vec::new());
+        for _ in 0..1000 {
+            let eviction = &settings.eviction;
+            assert_eq!(keyspace.evict_several(&mut evictor, NOW, eviction, 1 << 20, &mut garbage), 0);
+        }
+        assert_eq!((keyspace.len(0), keyspace.stats().evicted), (2000, 0), "{policy:?}");
+    }
+}
+
 /// Of a leaf whose keys were all used lately none goes as long as other leaves have worse ones, though some
 /// key of that leaf is its oldest.
 #[test]

@@ -1,4 +1,5 @@
 //! Numbers as C writes and reads them: `%.14g` and `strtod`.
+use base::double::{F64Text, whole_number};
 
 /// Appends `n` with that many digits, as `%.{precision}g`.
 pub(super) fn append_general(out: &mut Vec<u8>, n: f64, precision: usize) {
@@ -8,26 +9,11 @@ pub(super) fn append_general(out: &mut Vec<u8>, n: f64, precision: usize) {
     if n.is_infinite() {
         return out.extend_from_slice(if n > 0.0 { b"inf" } else { b"-inf" });
     }
-    // Whole numbers of fewer digits are most of what there is.
-    let whole = n as i64;
-    if whole as f64 == n && whole != 0 && whole.unsigned_abs() < 10_u64.pow(precision as u32) {
-        return base::text::append_i64(out, whole);
+    // Whole numbers of few digits are most of what there is.
+    match whole_number(n).filter(|whole| whole.unsigned_abs() < 10_u64.pow(precision as u32)) {
+        Some(whole) => base::text::append_i64(out, whole),
+        None => out.extend_from_slice(F64Text::new().format_general(n, precision)),
     }
-    let text = format!("{:.*e}", precision.saturating_sub(1), n);
-    let (mantissa, exponent) = text.split_once('e').expect("{:e} writes an e");
-    let exponent: i32 = exponent.parse().expect("{:e} writes a plain exponent");
-    if (-4..precision as i32).contains(&exponent) {
-        let decimals = (precision as i32 - 1 - exponent) as usize;
-        return out.extend_from_slice(without_zeros(&format!("{n:.decimals$}")).as_bytes());
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    out.extend_from_slice(without_zeros(mantissa).as_bytes());
-    out.extend_from_slice(format!("e{sign}{:02}", exponent.abs()).as_bytes());
-}
-
-/// Cuts off the zeros at the end of a fraction, and the point if nothing is left behind it.
-fn without_zeros(text: &str) -> &str {
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
 /// The number at the front of `text` and how long it is; None where there is none.
