@@ -46,12 +46,16 @@ pub const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Where the slower function is.
 const SLOW: c_int = 3;
 
-struct Bound<F> {
+pub(crate) struct Bound<F> {
     room: RefCell<Findings>,
     body: F,
 }
 
 impl<F> Bound<F> {
+    pub(crate) fn new(body: F) -> Bound<F> {
+        Bound { room: RefCell::default(), body }
+    }
+
     /// Gives back the room of what has become long all the same.
     #[inline]
     fn let_go(&self) {
@@ -68,7 +72,7 @@ pub fn quick<F>(lua: &Lua, slow: &Function, body: F) -> Result<Function>
 where
     F: Fn(Arguments<'_>, &mut Findings) -> Answer + 'static,
 {
-    closure(lua, Bound { room: RefCell::default(), body }, from_ref(slow), call::<F>)
+    closure(lua, Bound::new(body), from_ref(slow), call::<F>)
 }
 
 /// Makes a function that takes a subject and a pattern and returns what a loop calls: that asks the body, or
@@ -78,7 +82,7 @@ pub fn walker<F>(lua: &Lua, slow: &Function, body: F) -> Result<Function>
 where
     F: Fn(Arguments<'_>, &mut Findings) -> Answer + 'static,
 {
-    closure(lua, Bound { room: RefCell::default(), body }, from_ref(slow), begin_walk::<F>)
+    closure(lua, Bound::new(body), from_ref(slow), begin_walk::<F>)
 }
 
 /// What Lua calls.
@@ -90,10 +94,25 @@ unsafe extern "C-unwind" fn call<F>(state: *mut lua_State) -> c_int
 where
     F: Fn(Arguments<'_>, &mut Findings) -> Answer + 'static,
 {
-    // SAFETY: as this function is called. No body runs again before the values are those of the interpreter:
-    // neither making them nor collecting garbage runs code of scripts.
+    // SAFETY: as this function is called.
     unsafe {
         let bound: *const Bound<F> = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast();
+        give(state, bound)
+    }
+}
+
+/// Answers as the body, or the slower function, does.
+///
+/// # Safety
+/// In a function that Lua has called, with the slower one among its upvalues. The body lives as long as the
+/// function. The frames own nothing.
+pub(crate) unsafe fn give<F>(state: *mut lua_State, bound: *const Bound<F>) -> c_int
+where
+    F: Fn(Arguments<'_>, &mut Findings) -> Answer,
+{
+    // SAFETY: as the caller vouches. No body runs again before the values are those of the interpreter:
+    // neither making them nor collecting garbage runs code of scripts.
+    unsafe {
         let (answer, values, text) = ask(&*bound, state);
         match answer {
             Answer::Given => {
@@ -187,7 +206,7 @@ where
 ///
 /// # Safety
 /// In a function that Lua has called, whose frames own nothing, with its arguments on the stack.
-unsafe fn push_all(state: *mut lua_State, values: &[Found], text: &[u8]) -> c_int {
+pub(crate) unsafe fn push_all(state: *mut lua_State, values: &[Found], text: &[u8]) -> c_int {
     let count = values.len() as c_int;
     // SAFETY: as the caller vouches. An argument of which there are parts is a string, whose bytes do not
     // move.

@@ -9,7 +9,7 @@ use super::given::Given;
 use super::pattern::{Capture, Fault, Matcher, is_plain};
 use crate::raised::Raised;
 use crate::state::State;
-use lua::{Answer, Argument, Arguments, Findings, Found, TEXT_BYTES_MAX};
+use lua::{Answer, Argument, Arguments, Findings, Found, Next, TEXT_BYTES_MAX};
 use mlua::{Function, Lua, MultiValue, Result, Table, Value, Variadic};
 use std::rc::Rc;
 
@@ -54,10 +54,21 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> 
     rust.raw_set("rep", lua::quick(lua, &lua.create_function(slow_rep)?, quick_rep)?)?;
     let shared = Rc::clone(state);
     let quickly_gsub = move |lua: &Lua, slow: Function| {
-        let state = Rc::clone(&shared);
-        lua::quick(lua, &slow, move |arguments: Arguments<'_>, findings: &mut Findings| {
-            quick_gsub(arguments, findings, &state)
-        })
+        let (of_text, of_each) = (Rc::clone(&shared), Rc::clone(&shared));
+        let whole = move |arguments: Arguments<'_>, findings: &mut Findings| {
+            quick_gsub(arguments, findings, &of_text)
+        };
+        let next =
+            move |subject: &[u8], pattern: &[u8], from: usize, found: &mut Vec<Found>| match Search::new(
+                &of_each, subject, pattern,
+            )
+            .next(from, found)
+            {
+                Ok(()) => Next::Given,
+                Err(Fault::Pattern(why)) => Next::Fault(why),
+                Err(Fault::Stopped) => Next::Stopped,
+            };
+        lua::replacer(lua, &slow, whole, next)
     };
     rust.raw_set("quickly_gsub", lua.create_function(quickly_gsub)?)
 }
@@ -137,6 +148,18 @@ impl<'a> Search<'a> {
             }
         }
         Ok(None)
+    }
+}
+
+impl Search<'_> {
+    /// The next match of a loop: its place and its captures, whole match first where there are none; nothing
+    /// behind the last match.
+    fn next(&self, from: usize, found: &mut Vec<Found>) -> Searched<()> {
+        let is_there = self.first(from, |from, end, captures| {
+            found.extend([place(from), Found::Number(end as f64)]);
+            add_any(found, (from, end), captures)
+        });
+        is_there.map(drop)
     }
 }
 
@@ -231,15 +254,10 @@ fn gmatch(state: &State, question: &Question<'_>, found: &mut Vec<Found>) -> Sea
     Ok(())
 }
 
-/// One step of `gsub` with a function or a table: the match's place and its captures, whole match first
-/// where there are none; nothing behind the last match.
+/// One step of `gsub` with a function or a table.
 fn gsub_next(state: &State, question: &Question<'_>, found: &mut Vec<Found>) -> Searched<()> {
     let search = Search::new(state, question.subject, question.pattern);
-    search.first((question.start as usize).saturating_sub(1), |from, end, captures| {
-        found.extend([place(from), Found::Number(end as f64)]);
-        add_any(found, (from, end), captures)
-    })?;
-    Ok(())
+    search.next((question.start as usize).saturating_sub(1), found)
 }
 
 /// `gsub` with a string.
