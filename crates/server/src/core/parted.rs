@@ -29,8 +29,8 @@ pub(crate) struct Parted {
     /// Its client, if that tracks keys, and whether its look-ups count as uses.
     pub(in crate::core) tracks: Option<Arc<ClientRecord>>,
     pub(in crate::core) leaves_trace: bool,
-    /// Of its keys, ascending.
-    pub(in crate::core) hashes: Vec<Hash>,
+    /// Of its keys, ascending, and as the how many each is run.
+    pub(in crate::core) hashes: Vec<(Hash, u32)>,
     pub(in crate::core) progress: Mutex<Progress>,
     /// How many of its keys are overwritten. Set while the shards of the last of them are locked.
     pub(in crate::core) overwritten: AtomicUsize,

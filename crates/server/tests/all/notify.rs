@@ -39,6 +39,40 @@ fn keys_and_fields_that_expire_are_told_when_their_time_comes_though_nobody_asks
     client.check("DBSIZE", ":1\r\n");
 }
 
+/// The hash is looked at when its first deadline would have come, and nothing is told.
+#[test]
+fn no_field_is_said_to_have_expired_whose_deadline_was_taken_away_or_put_off() {
+    let (server, time) = start_at_noon(config());
+    let [mut client, mut other] = [(); 2].map(|()| Client::connect(&server));
+    listener(&mut other);
+    for (request, reply) in [
+        ("HPERSIST h FIELDS 1 a", "*1\r\n:1\r\n"),
+        ("HPEXPIRE h 100000 FIELDS 1 a", "*1\r\n:1\r\n"),
+        ("HSET h a 5", ":0\r\n"),
+        ("HDEL h a", ":1\r\n"),
+    ] {
+        // Of the second the hash lies outside its entry.
+        for value in ["1", &"x".repeat(600)] {
+            client.check("CONFIG SET notify-keyspace-events ", "+OK\r\n");
+            client.check(&format!("HSET h a 1 b {value} c 1"), ":3\r\n");
+            client.check("HPEXPIRE h 200 FIELDS 1 c", "*1\r\n:1\r\n");
+            client.check("HPEXPIRE h 100 FIELDS 1 a", "*1\r\n:1\r\n");
+            client.check(request, reply);
+            set(&mut client, "Eh");
+            client.check("SET end 1", "+OK\r\n");
+            for _ in 0..15 {
+                time.advance(Duration::from_millis(10));
+                client.check("GET end", "$1\r\n1\r\n");
+            }
+            client.check("HSET mark f 1", ":1\r\n");
+            other.expect(&event("hset", "mark"));
+            time.advance(Duration::from_millis(100));
+            other.expect(&event("hexpired", "h"));
+            client.check("DEL h mark end", ":3\r\n");
+        }
+    }
+}
+
 /// All that is past its deadline goes before the command does anything, as if it had gone in time.
 #[test]
 fn a_write_that_finds_all_fields_of_a_hash_past_their_deadline_tells_that_the_key_is_gone() {

@@ -52,10 +52,13 @@ impl EditContext<'_> {
         let (now, mut names) = (self.timer.now, self.wanted_names());
         if let Some(Value::Hash(tree)) = entry.outside_mut() {
             let taken = (&mut self.aside.garbage, &mut names);
-            self.stats.expired_fields += tree.expire(now, FIELDS_AT_ONCE, taken);
+            let removed = tree.expire(now, FIELDS_AT_ONCE, taken);
+            self.stats.expired_fields += removed;
             self.timer.volatile.count_hash(true, tree.is_timed());
             let is_empty = tree.len() == 0;
-            self.tell_fields(entry.found().key, names);
+            if removed > 0 {
+                self.tell_fields(entry.found().key, names);
+            }
             if is_empty {
                 self.tell(entry.found().key, Event::DEL);
                 self.remove(entry);
@@ -65,7 +68,9 @@ impl EditContext<'_> {
         let meta = Meta(entry.meta());
         let image = Image::expired(meta, entry.inline(), now, &mut names);
         self.stats.expired_fields += image.removed;
-        self.tell_fields(entry.found().key, names);
+        if image.removed > 0 {
+            self.tell_fields(entry.found().key, names);
+        }
         if image.is_empty {
             self.tell(entry.found().key, Event::DEL);
             return self.remove(entry);

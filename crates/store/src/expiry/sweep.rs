@@ -94,7 +94,9 @@ impl Dues<Value, Keys> for KeyDues<'_, '_> {
         let mut names = self.teller.wanted_names();
         let swept = sweep_fields(entry, self.clock, self.volatile, (self.garbage, &mut names));
         self.stats.expired_fields += swept.removed;
-        self.teller.note_fields(entry.found().key, names);
+        if swept.removed > 0 {
+            self.teller.note_fields(entry.found().key, names);
+        }
         self.is_emptied = swept.is_empty;
         self.earliest_field = self.earliest_field.min(swept.due);
         (if swept.is_empty { Fate::Goes } else { Fate::Stays(swept.due) }, swept.removed)

@@ -1,6 +1,7 @@
 //! Requests of few elements that take long because these are long, or because they bring so many bytes: they
 //! run elsewhere, as those of many elements do, and do what they would have done at once.
-use crate::lent::{all_in_exec, call, figure, hold, server, text, words};
+use crate::lent::{all_in_exec, call, figure, hold, listener, server, text, words};
+use crate::lent_writes::told;
 use testkit::in_process::InProcess;
 use testkit::resp_client::RespClient;
 use testkit::resp_value::Value;
@@ -112,6 +113,27 @@ fn much_that_a_request_of_few_words_brings_is_stored_elsewhere() {
         assert_eq!(text(&call(&mut other, "DEBUG DIGEST")), digest, "{words}");
         assert!(lent(&mut other) > before, "{words} runs elsewhere, or in parts");
     }
+}
+
+/// What happens to a few keys is told in the order in which they are named, however long their values are.
+#[test]
+fn events_of_few_keys_come_in_their_order() {
+    let server = server();
+    let mut client = server.client().unwrap();
+    let mut listener = listener(&server);
+    let names: Vec<String> = (0..16).map(|n| format!("key{}", n * 7 % 16)).collect();
+    let value = element(1).repeat(10);
+    let pairs: Vec<&str> = names.iter().flat_map(|name| [name.as_str(), value.as_str()]).collect();
+    client.call(&[&["MSET"][..], &pairs].concat()).unwrap();
+    let expected: Vec<String> =
+        names.iter().flat_map(|name| [format!("new {name}"), format!("set {name}")]).collect();
+    let all: Vec<String> = told(&mut listener, &mut client);
+    let events = |all: &[String]| -> Vec<String> {
+        let event = |line: &String| line.strip_prefix("__keyevent@0__:").map(str::to_owned);
+        all.iter().filter_map(event).collect()
+    };
+    assert_eq!(events(&all), expected);
+    assert_ne!(figure(&mut client, "lent_requests"), "0");
 }
 
 /// EXEC cannot know how long a key is that its own requests fill.

@@ -72,10 +72,17 @@ impl<'s> Executor<'s> {
             let mut keys: Vec<(Hash, u32)> = positions.iter().map(|at| (hash(at), *at)).collect();
             // In the order of their shards; of two that are the same the second stays behind the first.
             keys.sort_by_key(|(hash, at)| (hash.0, *at));
-            let order = match parts {
-                Parts::Listed => positions,
-                _ => keys.iter().map(|(_, at)| *at).collect(),
+            // Few keys are run in the order in which they are named: so their events are told.
+            let is_as_named = turn.args.len() < WIDE_WORDS || matches!(parts, Parts::Listed);
+            let order = match is_as_named {
+                true => positions,
+                false => keys.iter().map(|(_, at)| *at).collect(),
             };
+            let place = |(nth, (hash, at)): (usize, (Hash, u32))| {
+                let nth = if is_as_named { order.binary_search(&at).unwrap_or(nth) } else { nth };
+                (hash, nth as u32)
+            };
+            let hashes = keys.into_iter().enumerate().map(place).collect();
             let session = &*turn.session;
             let tracks = session.modes.has(Modes::TRACKING).then(|| Arc::clone(&session.record));
             *turn.parts = Some(Arc::new_cyclic(|this| Parted {
@@ -90,7 +97,7 @@ impl<'s> Executor<'s> {
                 now,
                 tracks,
                 leaves_trace: session.leaves_trace,
-                hashes: keys.into_iter().map(|(hash, _)| hash).collect(),
+                hashes,
                 progress: Mutex::new(Progress::new(order, turn.reply)),
                 overwritten: AtomicUsize::new(0),
             }));
@@ -379,8 +386,9 @@ impl Early for Parted {
         let Some(server) = self.server.upgrade().filter(|_| db == self.db) else { return false };
         let hash = server.keyspace.hash(key);
         // A key that is named twice is overwritten twice.
-        let last = self.hashes.partition_point(|other| *other <= hash).checked_sub(1);
-        last.is_some_and(|last| self.hashes[last] == hash && last >= self.overwritten.load(Acquire))
+        let last = self.hashes.partition_point(|(other, _)| *other <= hash).checked_sub(1);
+        last.map(|last| self.hashes[last])
+            .is_some_and(|(other, nth)| other == hash && nth as usize >= self.overwritten.load(Acquire))
     }
 }
 
@@ -389,7 +397,8 @@ impl InParts for Parted {
         let Some(server) = self.server.upgrade().filter(|_| db.is_none_or(|db| db == self.db)) else {
             return false;
         };
-        self.hashes.binary_search(&server.keyspace.hash(name)).is_ok()
+        let hash = server.keyspace.hash(name);
+        self.hashes.binary_search_by_key(&hash, |(other, _)| *other).is_ok()
     }
 
     fn writes(&self) -> bool {
