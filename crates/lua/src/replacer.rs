@@ -35,8 +35,8 @@ const REPLACEMENT: c_int = 3;
 /// Behind them is the block in which the result grows.
 const ROOM: c_int = 4;
 
-/// Makes the function. `whole` answers where a string replaces; `next` searches a subject for a pattern from a
-/// place on, which is counted from 0.
+/// Makes the function. `whole` answers where a string replaces; `next` searches a subject for a pattern from
+/// a place on, which is counted from 0.
 pub fn replacer<F, G>(lua: &Lua, slow: &Function, whole: F, next: G) -> Result<Function>
 where
     F: Fn(Arguments<'_>, &mut Findings) -> Answer + 'static,
@@ -120,8 +120,8 @@ impl Room {
     /// # Safety
     /// As for [`Room::new`], by which it was made. The bytes stay where they are meanwhile.
     unsafe fn append(&mut self, state: *mut lua_State, bytes: &[u8]) {
-        // SAFETY: as the caller vouches; the block has so many bytes, and those of the new one that are copied
-        // are fewer.
+        // SAFETY: as the caller vouches; the block has so many bytes, and those that are copied into a new
+        // one are fewer.
         unsafe {
             let len = self.len.saturating_add(bytes.len());
             if len > self.bytes_max {
@@ -214,8 +214,8 @@ unsafe fn raise(state: *mut lua_State, why: &str) -> c_int {
     }
 }
 
-/// Runs the search. Nothing raises here, so what it owns is dropped as always. What it has found is there until
-/// its next call.
+/// Runs the search. Nothing raises here, so what it owns is dropped as always. What it has found is there
+/// until its next call.
 fn search<F, G>(both: &Both<F, G>, subject: &[u8], pattern: &[u8], from: usize) -> (Next, *const [Found])
 where
     G: Fn(&[u8], &[u8], usize, &mut Vec<Found>) -> Next,

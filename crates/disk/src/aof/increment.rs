@@ -105,6 +105,11 @@ impl<M: Medium> Increment<M> {
         self.bytes.len() - self.written
     }
 
+    /// What the buffer takes in which commands are gathered, or kept until they are synced.
+    pub fn room_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// How long the file is, but for what is gathered.
     pub fn len(&self) -> u64 {
         self.len

@@ -48,6 +48,7 @@ use base::Millis;
 use base::hash::Hash;
 use pack::counted;
 use std::hint::cold_path;
+use std::sync::atomic::Ordering::Relaxed;
 use store::{Beside, Eviction, Evictor, Garbage, Outcome, Policy, Weight, counted_holes};
 
 /// What does not count against `maxmemory` though it is in use: mem_not_counted_for_evict.
@@ -61,10 +62,10 @@ fn held_bytes(used_bytes: u64) -> u64 {
     counted::held_bytes().min(used_bytes / 2)
 }
 
-/// Buffers of clients and of the journal, and what is about to be freed.
+/// Buffers of clients, of the journal and of the append-only file, and what is about to be freed.
 fn beside_bytes(server: &Server) -> u64 {
-    let buffers = server.counters.buffer_bytes() + server.journal.waiting_bytes() as u64;
-    buffers + server.background.pending_bytes()
+    let journal = server.journal.held_bytes() as u64 + server.append.room_bytes.load(Relaxed);
+    server.counters.buffer_bytes() + journal + server.background.pending_bytes()
 }
 
 /// The bytes that count against `maxmemory`, without holes: the data, and what the server itself takes.

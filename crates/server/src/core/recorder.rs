@@ -34,6 +34,8 @@ struct Notes {
     effects: Effects,
     /// Those that are not published yet.
     records: Records,
+    /// The room that they had when they were taken.
+    room_bytes: usize,
     /// The worker's lane in the journal.
     lane: usize,
 }
@@ -112,9 +114,8 @@ impl Recorder {
     ) -> Recording<'_> {
         let mut recording = self.begin_counted(journal, db, changes);
         if let Some(words) = words {
-            let Notes { records, lane, .. } = &mut *recording.notes;
-            take_room(journal, records, *lane);
-            recording.draft = Some(records.draft(words));
+            take_room(journal, &mut recording.notes);
+            recording.draft = Some(recording.notes.records.draft(words));
         }
         recording
     }
@@ -150,17 +151,17 @@ impl Recorder {
         view: &mut View<'_>,
         args: &Args<'_>,
     ) {
-        let Notes { effects, records, lane } = &mut *recording.notes;
+        let notes = &mut *recording.notes;
         if !view.has_garbage()
             && !self.is_open.get()
-            && let Some(db) = effects.alone_in()
+            && let Some(db) = notes.effects.alone_in()
         {
             if view.changes() == recording.changes_before {
                 return;
             }
             if let Some(request) = args.framed(Framing::Unknown) {
-                take_room(journal, records, *lane);
-                return records.add_words(self.take_number(journal), db, request);
+                take_room(journal, notes);
+                return notes.records.add_words(self.take_number(journal), db, request);
             }
         }
         self.end_any(recording, journal, view, args);
@@ -263,9 +264,9 @@ impl Recorder {
 
     /// Numbers what was recorded, unless a transaction goes on.
     fn finish(&self, mut notes: RefMut<'_, Notes>, journal: &Journal) {
-        let Notes { effects, records, lane } = &mut *notes;
-        if !self.is_open.get() && !effects.group.is_empty() {
-            take_room(journal, records, *lane);
+        if !self.is_open.get() && !notes.effects.group.is_empty() {
+            take_room(journal, &mut notes);
+            let Notes { effects, records, .. } = &mut *notes;
             effects.group.finish(self.take_number(journal), records);
         }
     }
@@ -287,7 +288,7 @@ impl Recorder {
             // Where commands have changed nothing, the room that was taken for them serves the next batch.
             if !notes.records.is_empty() {
                 let records = std::mem::take(&mut notes.records);
-                journal.publish(notes.lane, records);
+                journal.publish(notes.lane, records, notes.room_bytes);
             }
         }
     }
@@ -295,10 +296,11 @@ impl Recorder {
 
 /// Room for the records of a batch, before the first of them is written.
 #[inline]
-fn take_room(journal: &Journal, records: &mut Records, lane: usize) {
-    if records.room_bytes() == 0 {
+fn take_room(journal: &Journal, notes: &mut Notes) {
+    if notes.records.room_bytes() == 0 {
         cold_path();
-        *records = journal.room(lane);
+        notes.records = journal.room(notes.lane);
+        notes.room_bytes = notes.records.room_bytes();
     }
 }
 

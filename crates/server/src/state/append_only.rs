@@ -70,6 +70,8 @@ pub(crate) struct AppendOnly {
     pub(crate) bytes_at_begin: AtomicU64,
     /// What is taken and not written.
     pub(crate) gathered_bytes: AtomicU64,
+    /// What the buffers take in which that is gathered.
+    pub(crate) room_bytes: AtomicU64,
     /// Whether what was written waits to be put on the disk.
     pub(crate) is_unsynced: AtomicBool,
     /// How often writers had to wait because the disk took too long.
@@ -176,6 +178,7 @@ impl AppendOnly {
             base_bytes: AtomicU64::new(0),
             bytes_at_begin: AtomicU64::new(0),
             gathered_bytes: AtomicU64::new(0),
+            room_bytes: AtomicU64::new(0),
             is_unsynced: AtomicBool::new(false),
             delays: AtomicU64::new(0),
             reader: Mutex::default(),

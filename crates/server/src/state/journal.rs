@@ -54,6 +54,9 @@ pub(crate) struct Journal {
     /// Bytes that are published and not read, and how many records they are.
     waiting_bytes: AtomicUsize,
     waiting_records: AtomicUsize,
+    /// What the buffers of all records take that are published, kept for the next ones, or with workers that
+    /// have taken such a one.
+    held_bytes: AtomicUsize,
     /// When so many records wait the thread is woken, while it gathers a group.
     wanted_records: AtomicUsize,
     /// Why commands that write wait: [`MUCH`], [`LATE`], [`SLOW`].
@@ -143,6 +146,7 @@ impl Journal {
             lanes: (0..=workers).map(|_| Lane::default()).collect(),
             waiting_bytes: AtomicUsize::new(0),
             waiting_records: AtomicUsize::new(0),
+            held_bytes: AtomicUsize::new(0),
             wanted_records: AtomicUsize::new(usize::MAX),
             behind: AtomicU8::new(0),
             turns: AtomicU64::new(0),
@@ -222,6 +226,17 @@ impl Journal {
         self.waiting_bytes.load(Relaxed)
     }
 
+    /// What the journal takes, as far as it grows with what is written.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes.load(Relaxed)
+    }
+
+    /// These buffers are given up.
+    fn let_go<'r>(&self, buffers: impl IntoIterator<Item = &'r Records>) {
+        let bytes = buffers.into_iter().map(Records::room_bytes).sum();
+        self.held_bytes.fetch_sub(bytes, Relaxed);
+    }
+
     /// Removals read as these settings say.
     pub(crate) fn obey(&self, config: &Config) {
         let bit = |is_on: bool, word: u8| if is_on { word } else { 0 };
@@ -237,9 +252,10 @@ impl Journal {
         Words(self.words.load(Relaxed))
     }
 
-    /// Records of a worker, whose numbers are greater than those that it published before.
-    pub(crate) fn publish(&self, lane: usize, records: Records) {
-        self.note_waiting(&records);
+    /// Records of a worker, whose numbers are greater than those that it published before. They had room for
+    /// so many bytes when they were taken.
+    pub(crate) fn publish(&self, lane: usize, records: Records, room_bytes: usize) {
+        self.note_waiting(&records, room_bytes);
         self.lanes[lane].lock().published.push(records);
         self.wake_if_asleep();
     }
@@ -292,15 +308,16 @@ impl Journal {
             }
         }
         if !records.is_empty() {
-            self.note_waiting(&records);
+            self.note_waiting(&records, 0);
             lane.published.push(records);
             drop(lane);
             self.wake_if_asleep();
         }
     }
 
-    fn note_waiting(&self, records: &Records) {
+    fn note_waiting(&self, records: &Records, known_room_bytes: usize) {
         let bytes = records.used_bytes();
+        self.held_bytes.fetch_add(records.room_bytes().saturating_sub(known_room_bytes), Relaxed);
         self.waiting_records.fetch_add(records.count(), Relaxed);
         let waiting = self.waiting_bytes.fetch_add(bytes, Relaxed) + bytes;
         if waiting >= BEHIND_BYTES {
@@ -344,8 +361,8 @@ impl Journal {
             // counted under the lock of the last lane: so what comes after this is counted from nothing.
             let (gone, lanes) = self.lanes.split_last().expect("there is a lane for that");
             let mut gone = gone.lock();
-            gone.published.clear();
-            lanes.iter().for_each(|lane| lane.lock().published.clear());
+            self.let_go(&std::mem::take(&mut gone.published));
+            lanes.iter().for_each(|lane| self.let_go(&std::mem::take(&mut lane.lock().published)));
             self.waiting_bytes.store(0, Relaxed);
             self.waiting_records.store(0, Relaxed);
             drop(gone);
@@ -410,7 +427,7 @@ impl Journal {
             }
         });
         for (index, lane) in self.lanes.iter().enumerate() {
-            lane.keep(merge.take_spent(index));
+            self.let_go(&lane.keep(merge.take_spent(index)));
         }
         let due = readers.iter_mut().filter_map(|reading| reading.reader.pause()).min();
         let records = (merge.next() - before) as usize;
@@ -486,7 +503,7 @@ impl Journal {
         std::sync::atomic::fence(SeqCst);
         let is_quiet = self.lanes.iter().all(|lane| {
             let mut lane = lane.lock();
-            lane.spare.clear();
+            self.let_go(&std::mem::take(&mut lane.spare));
             lane.published.is_empty()
         });
         if is_quiet && !self.is_ending.load(Acquire) && self.sleep.is_asleep.load(Relaxed) {
@@ -514,13 +531,16 @@ impl Journal {
 }
 
 impl Lane {
-    /// Keeps the room of records that have been read, for others.
-    fn keep(&self, spent: impl Iterator<Item = Records>) {
-        let mut spent = spent.filter(|spent| spent.room_bytes() <= SPARE_BYTES_MAX).peekable();
-        if spent.peek().is_some() {
+    /// Keeps the room of records that have been read, for others; returns what is too much.
+    fn keep(&self, spent: impl Iterator<Item = Records>) -> Vec<Records> {
+        let (mut kept, mut rest): (Vec<_>, Vec<_>) =
+            spent.partition(|spent| spent.room_bytes() <= SPARE_BYTES_MAX);
+        if !kept.is_empty() {
             let spare = &mut self.lock().spare;
-            spare.extend(spent.take(SPARE_MAX.saturating_sub(spare.len())));
+            rest.extend(kept.drain(SPARE_MAX.saturating_sub(spare.len()).min(kept.len())..));
+            spare.append(&mut kept);
         }
+        rest
     }
 
     fn lock(&self) -> MutexGuard<'_, Buffers> {

@@ -157,3 +157,19 @@ fn a_transaction_that_copies_what_is_long_before_it_sorts_it_runs_elsewhere() {
         assert_eq!(figure(&mut other, "lent_requests") != before, is_lent, "{first}");
     }
 }
+
+/// One element that is moved makes its destination no longer than it is.
+#[test]
+fn a_transaction_that_moves_elements_of_what_is_long_runs_at_once() {
+    let server = server();
+    let mut client = server.client().unwrap();
+    fill(&mut client);
+    let queue =
+        ["LMOVE list small LEFT RIGHT", "LREM small -1 x", "LMOVE small list LEFT LEFT", "SMOVE set few x"];
+    let before = figure(&mut client, "lent_requests");
+    for queued in ["MULTI"].iter().chain(&queue) {
+        client.call(&words(queued)).unwrap();
+    }
+    assert!(matches!(call(&mut client, "EXEC"), Value::Aggregate(..)));
+    assert_eq!(figure(&mut client, "lent_requests"), before);
+}

@@ -170,6 +170,36 @@ fn without_eviction_writes_are_refused_at_the_ceiling_and_reads_and_removals_go_
     assert_eq!(client.call("SET key:1 again"), Value::Line(b'+', b"OK".to_vec()));
 }
 
+/// What waits to be appended to a file is no data: no key goes for it.
+#[test]
+fn what_the_append_only_file_has_yet_to_take_costs_no_key() {
+    const KEYS: u32 = 8000;
+    let folder = Scratch::new("ceiling-append").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let server = Server::start(&["--maxmemory-policy", "allkeys-lru", "--appendonly", "yes", "--dir", path]);
+    let mut client = server.client();
+    let write_all = || {
+        std::thread::scope(|scope| {
+            for n in 0..4 {
+                let part = KEYS * n / 4..KEYS * (n + 1) / 4;
+                let server = &server;
+                scope.spawn(move || assert_eq!(server.client().storm(part, 1500, &[]), 0));
+            }
+        });
+    };
+    write_all();
+    let mut counts = client.counts();
+    // Until the file has it all.
+    let mut looks = 0;
+    while client.info("persistence", "aof_buffer_length") > 0 && looks < LOOKS {
+        std::thread::sleep(PAUSE);
+        (counts, looks) = (client.counts(), looks + 1);
+    }
+    client.call(&format!("CONFIG SET maxmemory {}", counts + counts / 8));
+    (0..4).for_each(|_| write_all());
+    assert_eq!((client.info("stats", "evicted_keys"), client.keys()), (0, u64::from(KEYS)));
+}
+
 /// What a script allocates, on whatever thread, is known to those that its client asks next.
 #[test]
 fn behind_a_script_that_has_passed_the_ceiling_nothing_is_written() {

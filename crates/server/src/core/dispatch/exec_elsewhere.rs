@@ -20,7 +20,7 @@ use crate::core::registry::{Row, Run};
 use crate::core::session::{Session, WatchedKey};
 use crate::core::written_elsewhere::{Committed, Hold};
 use base::hash::Hash;
-use command::{Call, DataRun, Done, Flags, LONG_STEPS};
+use command::{Access, Call, DataRun, Done, Flags, LONG_STEPS};
 use net::Meter;
 use resp::{Args, Reply};
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,7 +109,7 @@ impl<'s> Executor<'s> {
                 let work = (long.work)(&mut Call::new(view, queued.args, &keys, &mut reply));
                 steps = steps.saturating_add(work.unwrap_or(0));
             }
-            if keys.len() > 1 && !row.flags.has(Flags::READONLY) {
+            if keys.len() > 1 && puts_whole_values(row) {
                 filled.note(&keys, view);
             }
         }
@@ -251,6 +251,12 @@ fn asks_for_more(row: &Row, args: &Args<'_>) -> bool {
     // COPY has two keys, and names another database by an option of two words.
     let stays = row.keys.len() > 1 && args.len() < 5;
     row.flags.has(Flags::TELLS_USE) || row.flags.has(Flags::OTHER_DATABASES) && !stays
+}
+
+/// Whether a command overwrites a key by what it makes of others. LMOVE and its like move one element.
+fn puts_whole_values(row: &Row) -> bool {
+    let overwrites = |spec: &command::KeySpec| spec.access.has(Access::OW);
+    row.keys.iter().any(overwrites) && !row.keys.iter().all(overwrites)
 }
 
 /// What a queue will have put under its keys, as far as that is told before it runs: COPY, RENAME and SORT

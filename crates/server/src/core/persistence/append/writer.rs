@@ -180,6 +180,12 @@ impl Writer {
         }
     }
 
+    /// What its buffers take is no data.
+    fn note_room(&self) {
+        let former: usize = self.former.iter().map(|(_, file)| file.room_bytes()).sum();
+        self.append.room_bytes.store((self.current.room_bytes() + former) as u64, Relaxed);
+    }
+
     fn write_if_much(&mut self) {
         if self.current.gathered_bytes() >= WRITE_BYTES
             && self.failed.is_none()
@@ -225,6 +231,7 @@ impl Writer {
         }
         self.note_doubts();
         append.gathered_bytes.store(self.current.gathered_bytes() as u64, Relaxed);
+        self.note_room();
         append.is_unsynced.store(self.current.is_unsynced(), Relaxed);
         append.current_bytes.store(self.current.len(), Relaxed);
         append.former_bytes.store(self.former.iter().map(|(_, file)| file.len()).sum(), Relaxed);
@@ -439,6 +446,7 @@ impl Reader for Writer {
             self.gather(now);
             rest = later;
         }
+        self.note_room();
     }
 
     fn pause(&mut self) -> Option<Duration> {
