@@ -427,7 +427,8 @@ impl Journal {
             }
         });
         for (index, lane) in self.lanes.iter().enumerate() {
-            self.let_go(&lane.keep(merge.take_spent(index)));
+            let gone_bytes = lane.keep(merge.take_spent(index));
+            self.held_bytes.fetch_sub(gone_bytes, Relaxed);
         }
         let due = readers.iter_mut().filter_map(|reading| reading.reader.pause()).min();
         let records = (merge.next() - before) as usize;
@@ -531,16 +532,19 @@ impl Journal {
 }
 
 impl Lane {
-    /// Keeps the room of records that have been read, for others; returns what is too much.
-    fn keep(&self, spent: impl Iterator<Item = Records>) -> Vec<Records> {
-        let (mut kept, mut rest): (Vec<_>, Vec<_>) =
-            spent.partition(|spent| spent.room_bytes() <= SPARE_BYTES_MAX);
-        if !kept.is_empty() {
+    /// Keeps the room of records that have been read, for others. Returns how many bytes were too much.
+    fn keep(&self, spent: impl Iterator<Item = Records>) -> usize {
+        let (mut spent, mut gone_bytes) = (spent.peekable(), 0);
+        if spent.peek().is_some() {
             let spare = &mut self.lock().spare;
-            rest.extend(kept.drain(SPARE_MAX.saturating_sub(spare.len()).min(kept.len())..));
-            spare.append(&mut kept);
+            for records in spent {
+                match records.room_bytes() {
+                    room if room > SPARE_BYTES_MAX || spare.len() >= SPARE_MAX => gone_bytes += room,
+                    _ => spare.push(records),
+                }
+            }
         }
-        rest
+        gone_bytes
     }
 
     fn lock(&self) -> MutexGuard<'_, Buffers> {
