@@ -30,6 +30,8 @@ const STREAM: &str = "XADD k 0-# field value";
 const GROUP: &str = "XADD k 0-# field value;XGROUP CREATE k g 0";
 const HELD: &str = "XADD k 0-# field value;XGROUP CREATE k g 0;XREADGROUP GROUP g c STREAMS k >";
 const PLACES: &str = "GEOADD k 0.# 0.# place:#";
+/// A hundred elements of a megabyte.
+const LONG_LIST: &str = "RPUSH k {1}*100";
 const STRING_1: &str = "SETRANGE k 1048575 x";
 const STRING_16: &str = "SETRANGE k 16777215 x";
 const STRING_100: &str = "SETRANGE k 104857599 x";
@@ -37,9 +39,15 @@ const TWO_TEXTS: &str = "SETRANGE k 5000 x;SETRANGE l 5000 x";
 const TWO_STRINGS: &str = "SETRANGE k 104857599 x;SETRANGE l 104857599 x";
 
 /// What is loaded, and the command. `#` is the element's number, `word*n` the word so many times, `#*n` the
-/// numbers below n, `{dump}` what DUMP says of k, and `{n}` a text of so many megabytes. A line behind `@` is
-/// sent by a client of its own, and its reply is not waited for.
-const CASES: [(&str, &str); 158] = [
+/// numbers below n, `{dump}` what DUMP says of k, `{n}` a text of so many megabytes, and `{n}*m` m of these.
+/// A line behind `@` is sent by a client of its own, and its reply is not waited for.
+const CASES: [(&str, &str); 164] = [
+    ("", "RPUSH k {1}*100"),
+    (LONG_LIST, "LPOP k 100"),
+    (LONG_LIST, "LMPOP 1 k RIGHT COUNT 100"),
+    (LONG_LIST, "SORT k ALPHA"),
+    (LONG_LIST, "SORT k ALPHA STORE l"),
+    ("RPUSH k {1}*100;MULTI;COPY k d;SORT d ALPHA STORE e;LPOP d 100", "EXEC"),
     (STRING_1, "GET k"),
     (STRING_16, "GET k"),
     (STRING_100, "GET k"),
@@ -338,7 +346,10 @@ fn words(client: &mut Client, line: &str) -> Result<Vec<Vec<u8>>, String> {
                 super::client::Answer::Text(text) => words.push(text),
                 other => return Err(format!("DUMP says {other:?}")),
             },
-            Some(megabytes) => words.push(vec![b'x'; megabytes.parse::<usize>().unwrap_or(1) << 20]),
+            Some(megabytes) => {
+                let text = vec![b'x'; megabytes.parse::<usize>().unwrap_or(1) << 20];
+                words.extend((0..times).map(|_| text.clone()));
+            }
             None => words.extend((0..times).map(|n| word.replace('#', &n.to_string()).into_bytes())),
         }
     }

@@ -158,6 +158,16 @@ const LIBRARIES: &[Case] = &[
          for part in string.gmatch(key, '[^:]+') do n = n + #part end key = string.gsub(key, ':', '.') end return n",
     ),
     library(
+        "floats",
+        "local t = {} for i = 1, 20 do t[i] = i * 1.25 + 0.1 end local text \
+         for i = 1, 100 do text = cjson.encode(t) end return text",
+    ),
+    library(
+        "replacements",
+        "local s, t, n = string.rep('ab1cd2 ', 20), {['1'] = 'x', ['2'] = 'y'}, 0 \
+         for i = 1, 20 do n = n + #s:gsub('%d', t) + #s:gsub('%d', function(d) return d .. d end) end return n",
+    ),
+    library(
         "structures",
         "local n = 0 for i = 1, 1000 do n = n + struct.unpack('>I4', struct.pack('>I4', i)) end return n",
     ),
