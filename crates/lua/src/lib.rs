@@ -33,7 +33,7 @@ pub use insert::insert;
 pub use kept::{Functions, Kept};
 pub use look::{Name, Pairs, Seen, Spot, Stack};
 pub use quick::{Answer, Findings, Found, TEXT_BYTES_MAX, quick, walker};
-pub use replacer::{Next, replacer};
+pub use replacer::{Next, Wanted, replacer};
 pub use run::{Ended, Runner, Start, Strings, Tables};
 pub use unpack::{Form, NULL, unpacker};
 pub use upvalues::{set_upvalues, upvalues};

@@ -22,6 +22,15 @@ pub enum Next {
     Stopped,
 }
 
+/// What a search is to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// From where on it searches, counted from 0.
+    pub from: usize,
+    /// So many captures matter, and what is wrong with the others does not: one where a table is asked.
+    pub captures_max: usize,
+}
+
 struct Both<F, G> {
     whole: Bound<F>,
     each: RefCell<Vec<Found>>,
@@ -35,12 +44,11 @@ const REPLACEMENT: c_int = 3;
 /// Behind them is the block in which the result grows.
 const ROOM: c_int = 4;
 
-/// Makes the function. `whole` answers where a string replaces; `next` searches a subject for a pattern from
-/// a place on, which is counted from 0.
+/// Makes the function. `whole` answers where a string replaces; `next` searches a subject for a pattern.
 pub fn replacer<F, G>(lua: &Lua, slow: &Function, whole: F, next: G) -> Result<Function>
 where
     F: Fn(Arguments<'_>, &mut Findings) -> Answer + 'static,
-    G: Fn(&[u8], &[u8], usize, &mut Vec<Found>) -> Next + 'static,
+    G: Fn(&[u8], &[u8], Wanted, &mut Vec<Found>) -> Next + 'static,
 {
     let both = Both { whole: Bound::new(whole), each: RefCell::default(), next };
     closure(lua, both, from_ref(slow), call::<F, G>)
@@ -54,7 +62,7 @@ where
 unsafe extern "C-unwind" fn call<F, G>(state: *mut lua_State) -> c_int
 where
     F: Fn(Arguments<'_>, &mut Findings) -> Answer + 'static,
-    G: Fn(&[u8], &[u8], usize, &mut Vec<Found>) -> Next + 'static,
+    G: Fn(&[u8], &[u8], Wanted, &mut Vec<Found>) -> Next + 'static,
 {
     // SAFETY: as this function is called.
     unsafe {
@@ -140,17 +148,19 @@ impl Room {
 /// As for [`call`], with such arguments.
 unsafe fn replace<F, G>(state: *mut lua_State, both: *const Both<F, G>, count_max: i64) -> c_int
 where
-    G: Fn(&[u8], &[u8], usize, &mut Vec<Found>) -> Next,
+    G: Fn(&[u8], &[u8], Wanted, &mut Vec<Found>) -> Next,
 {
     // SAFETY: the arguments and the block stay where they are: what is called lies above them. No frame has
     // borrowed anything when something is called or made.
     unsafe {
         ffi::lua_settop(state, REPLACEMENT);
         let (subject, pattern) = (text(state, SUBJECT), text(state, PATTERN));
+        let is_table = ffi::lua_type(state, REPLACEMENT) == ffi::LUA_TTABLE;
+        let captures_max = if is_table { 1 } else { usize::MAX };
         let mut room = Room::new(state, subject.len() + 64);
         let (mut count, mut copied, mut from) = (0_i64, 0, 0);
         while count < count_max && from <= subject.len() {
-            let (next, found) = search(&*both, subject, pattern, from);
+            let (next, found) = search(&*both, subject, pattern, Wanted { from, captures_max });
             match next {
                 Next::Given => {}
                 Next::Fault(why) => return raise(state, why),
@@ -216,14 +226,14 @@ unsafe fn raise(state: *mut lua_State, why: &str) -> c_int {
 
 /// Runs the search. Nothing raises here, so what it owns is dropped as always. What it has found is there
 /// until its next call.
-fn search<F, G>(both: &Both<F, G>, subject: &[u8], pattern: &[u8], from: usize) -> (Next, *const [Found])
+fn search<F, G>(both: &Both<F, G>, subject: &[u8], pattern: &[u8], wanted: Wanted) -> (Next, *const [Found])
 where
-    G: Fn(&[u8], &[u8], usize, &mut Vec<Found>) -> Next,
+    G: Fn(&[u8], &[u8], Wanted, &mut Vec<Found>) -> Next,
 {
     let Ok(mut found) = both.each.try_borrow_mut() else {
         return (Next::Stopped, std::ptr::slice_from_raw_parts(std::ptr::dangling(), 0));
     };
     found.clear();
-    let next = guarded(|| (both.next)(subject, pattern, from, &mut found)).unwrap_or(Next::Stopped);
+    let next = guarded(|| (both.next)(subject, pattern, wanted, &mut found)).unwrap_or(Next::Stopped);
     (next, &raw const **found)
 }

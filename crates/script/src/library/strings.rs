@@ -9,7 +9,7 @@ use super::given::Given;
 use super::pattern::{Capture, Fault, Matcher, is_plain};
 use crate::raised::Raised;
 use crate::state::State;
-use lua::{Answer, Argument, Arguments, Findings, Found, Next, TEXT_BYTES_MAX};
+use lua::{Answer, Argument, Arguments, Findings, Found, Next, TEXT_BYTES_MAX, Wanted};
 use mlua::{Function, Lua, MultiValue, Result, Table, Value, Variadic};
 use std::rc::Rc;
 
@@ -53,23 +53,21 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> 
     let slow_rep = move |lua: &Lua, values: Variadic<Value>| rep(&Given::behind(lua, &values, 1), &shared);
     rust.raw_set("rep", lua::quick(lua, &lua.create_function(slow_rep)?, quick_rep)?)?;
     let shared = Rc::clone(state);
-    let quickly_gsub = move |lua: &Lua, slow: Function| {
-        let (of_text, of_each) = (Rc::clone(&shared), Rc::clone(&shared));
-        let whole = move |arguments: Arguments<'_>, findings: &mut Findings| {
-            quick_gsub(arguments, findings, &of_text)
-        };
-        let next =
-            move |subject: &[u8], pattern: &[u8], from: usize, found: &mut Vec<Found>| match Search::new(
-                &of_each, subject, pattern,
-            )
-            .next(from, found)
-            {
-                Ok(()) => Next::Given,
-                Err(Fault::Pattern(why)) => Next::Fault(why),
-                Err(Fault::Stopped) => Next::Stopped,
+    let quickly_gsub =
+        move |lua: &Lua, slow: Function| {
+            let (of_text, of_each) = (Rc::clone(&shared), Rc::clone(&shared));
+            let whole = move |arguments: Arguments<'_>, findings: &mut Findings| {
+                quick_gsub(arguments, findings, &of_text)
             };
-        lua::replacer(lua, &slow, whole, next)
-    };
+            let next = move |subject: &[u8], pattern: &[u8], wanted: Wanted, found: &mut Vec<Found>| {
+                match Search::new(&of_each, subject, pattern).next(wanted, found) {
+                    Ok(()) => Next::Given,
+                    Err(Fault::Pattern(why)) => Next::Fault(why),
+                    Err(Fault::Stopped) => Next::Stopped,
+                }
+            };
+            lua::replacer(lua, &slow, whole, next)
+        };
     rust.raw_set("quickly_gsub", lua.create_function(quickly_gsub)?)
 }
 
@@ -154,10 +152,10 @@ impl<'a> Search<'a> {
 impl Search<'_> {
     /// The next match of a loop: its place and its captures, whole match first where there are none; nothing
     /// behind the last match.
-    fn next(&self, from: usize, found: &mut Vec<Found>) -> Searched<()> {
-        let is_there = self.first(from, |from, end, captures| {
+    fn next(&self, wanted: Wanted, found: &mut Vec<Found>) -> Searched<()> {
+        let is_there = self.first(wanted.from, |from, end, captures| {
             found.extend([place(from), Found::Number(end as f64)]);
-            add_any(found, (from, end), captures)
+            add_any(found, (from, end), &captures[..captures.len().min(wanted.captures_max)])
         });
         is_there.map(drop)
     }
@@ -257,7 +255,8 @@ fn gmatch(state: &State, question: &Question<'_>, found: &mut Vec<Found>) -> Sea
 /// One step of `gsub` with a function or a table.
 fn gsub_next(state: &State, question: &Question<'_>, found: &mut Vec<Found>) -> Searched<()> {
     let search = Search::new(state, question.subject, question.pattern);
-    search.next((question.start as usize).saturating_sub(1), found)
+    let from = (question.start as usize).saturating_sub(1);
+    search.next(Wanted { from, captures_max: usize::MAX }, found)
 }
 
 /// `gsub` with a string.

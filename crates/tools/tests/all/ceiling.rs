@@ -200,6 +200,34 @@ fn what_the_append_only_file_has_yet_to_take_costs_no_key() {
     assert_eq!((client.info("stats", "evicted_keys"), client.keys()), (0, u64::from(KEYS)));
 }
 
+/// What a full disk has not taken goes with the file, also from what does not count.
+#[test]
+fn what_was_left_of_a_file_that_is_turned_off_does_not_raise_the_limit() {
+    let folder = Scratch::new("ceiling-off").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let words = ["--appendonly", "yes", "--enable-debug-command", "local", "--dir", path];
+    let server = Server::start(&words);
+    let mut client = server.client();
+    client.call("DEBUG DISK FULL");
+    let value = "x".repeat(20 << 20);
+    client.0.call(&["SET", "large", &value]).unwrap();
+    let mut looks = 0;
+    while client.info("memory", "mem_not_counted_for_evict") < 10 << 20 && looks < LOOKS {
+        std::thread::sleep(PAUSE);
+        looks += 1;
+    }
+    assert!(looks < LOOKS, "the file has it in its buffer");
+    client.call("CONFIG SET appendonly no");
+    client.call("FLUSHALL");
+    looks = 0;
+    while client.info("memory", "mem_not_counted_for_evict") > 4 << 20 && looks < LOOKS {
+        std::thread::sleep(PAUSE);
+        looks += 1;
+    }
+    assert!(looks < LOOKS, "what does not count goes with the file");
+    assert_eq!(client.info("memory", "mem_aof_buffer"), 0);
+}
+
 /// What a script allocates, on whatever thread, is known to those that its client asks next.
 #[test]
 fn behind_a_script_that_has_passed_the_ceiling_nothing_is_written() {

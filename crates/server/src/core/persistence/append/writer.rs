@@ -84,6 +84,8 @@ pub(super) struct Writer {
     stream: Stream,
     /// Files that are to be finished before the present one, each with the record at which it ends.
     former: VecDeque<(u64, Increment<Appended>)>,
+    /// What was noted of the buffers of these and of the present one.
+    room_bytes: usize,
     current: Increment<Appended>,
     /// The record that comes next.
     next: u64,
@@ -118,6 +120,7 @@ impl Writer {
             role: Arc::clone(role),
             stream: Stream::for_files(),
             former: VecDeque::new(),
+            room_bytes: 0,
             current: Increment::new(Appended(file), len, keep),
             next,
             keep,
@@ -181,9 +184,13 @@ impl Writer {
     }
 
     /// What its buffers take is no data.
-    fn note_room(&self) {
+    fn note_room(&mut self) {
         let former: usize = self.former.iter().map(|(_, file)| file.room_bytes()).sum();
-        self.append.room_bytes.store((self.current.room_bytes() + former) as u64, Relaxed);
+        let room_bytes = self.current.room_bytes() + former;
+        let before = std::mem::replace(&mut self.room_bytes, room_bytes);
+        // There may be another writer, whose room counts too.
+        self.append.room_bytes.fetch_add(room_bytes as u64, Relaxed);
+        self.append.room_bytes.fetch_sub(before as u64, Relaxed);
     }
 
     fn write_if_much(&mut self) {
@@ -416,6 +423,8 @@ impl Drop for Writer {
         if let Some(server) = self.server.upgrade().filter(|_| self.is_slow) {
             server.journal.note_slow(false);
         }
+        self.append.room_bytes.fetch_sub(self.room_bytes as u64, Relaxed);
+        self.append.gathered_bytes.store(0, Relaxed);
     }
 }
 
