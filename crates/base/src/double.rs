@@ -101,14 +101,7 @@ impl F64Text {
     fn put_general(&mut self, Digits { bytes, count, exponent }: &Digits, precision: i32) {
         let digits = &bytes[..*count];
         if !(-4..precision).contains(exponent) {
-            self.put(&digits[..1]);
-            if digits.len() > 1 {
-                self.put(b".");
-                self.put(&digits[1..]);
-            }
-            self.put(if *exponent < 0 { b"e-" } else { b"e+" });
-            self.put_zeros(usize::from(exponent.abs() < 10));
-            self.put(crate::text::I64Text::new().format(i64::from(exponent.abs())));
+            self.put_scientific(digits, *exponent, 2);
         } else if *exponent >= *count as i32 - 1 {
             self.put(digits);
             self.put_zeros((*exponent + 1) as usize - *count);
@@ -141,7 +134,7 @@ impl F64Text {
         } else if last < 0 && (last > -7 || exponent.abs() < 4) {
             self.put_plain(digits, exponent);
         } else {
-            self.put_scientific(digits, exponent);
+            self.put_scientific(digits, exponent, 1);
         }
     }
 
@@ -159,15 +152,18 @@ impl F64Text {
         }
     }
 
-    /// Digits with a power of ten: `1.23e-7`.
-    fn put_scientific(&mut self, digits: &[u8], exponent: i32) {
+    /// Digits with a power of ten, of so many digits at least: `1.23e-7`, or with two `1.23e-07`.
+    fn put_scientific(&mut self, digits: &[u8], exponent: i32, exponent_digits_min: usize) {
         self.put(&digits[..1]);
         if digits.len() > 1 {
             self.put(b".");
             self.put(&digits[1..]);
         }
         self.put(if exponent < 0 { b"e-" } else { b"e+" });
-        self.put(crate::text::I64Text::new().format(i64::from(exponent.abs())));
+        let mut power = crate::text::I64Text::new();
+        let power = power.format(i64::from(exponent.abs()));
+        self.put_zeros(exponent_digits_min.saturating_sub(power.len()));
+        self.put(power);
     }
 }
 

@@ -11,6 +11,7 @@ pub mod murmur;
 pub mod permutation;
 pub mod quotes;
 pub mod random;
+pub mod reason;
 pub mod short;
 pub mod size;
 pub mod text;

@@ -43,8 +43,8 @@ fn steps_of_texts(extent: Extent) -> u64 {
     extent.elements + extent.bytes / STEP_BYTES
 }
 
-/// So many elements are copied, removed or stored, or fewer if there are no more. Where they are few, and
-/// the first look would tell no more, nobody looks.
+/// The steps to copy, remove or store so many elements, or fewer if there are no more. Few are taken for
+/// none, and the value is not looked at.
 pub(crate) fn edited(extent: impl FnOnce() -> Extent, count: u64) -> u64 {
     if count < FEW_ELEMENTS {
         return 0;

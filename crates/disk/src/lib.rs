@@ -8,13 +8,9 @@
 //! | `rdb/` | values as Redis writes them: DUMP's payloads, and what dump files are made of |
 //! | `parcel.rs` | values on their way to another server |
 //! | `source.rs`, `checksum.rs` | bytes that are read, from memory or a file; their checksum |
-//! | `reason.rs` | errors of the system in words |
 pub mod aof;
 mod checksum;
 pub mod journal;
 pub mod parcel;
 pub mod rdb;
-mod reason;
 mod source;
-
-pub use reason::reason;

@@ -281,17 +281,11 @@ end
 -- What calls a script's function stands here, so that its errors pass as they are and it may be interrupted;
 -- matching and building are Rust's.
 local function gsub(...)
-  local subject, pattern, replace, count_max = ...
-  local kind, is_anchored = type(replace), false
-  local is_plain = type(subject) == 'string' and type(pattern) == 'string' and count_max == nil
-  if is_plain and (kind == 'function' or kind == 'table') then
-    count_max, is_anchored = len_(subject) + 1, sub_(pattern, 1, 1) == '^'
-  else
-    local result
-    result, subject, pattern, count_max, is_anchored = rust.gsub(...)
-    if result then
-      return result, subject
-    end
+  local _, _, replace = ...
+  local kind = type(replace)
+  local result, subject, pattern, count_max, is_anchored = rust.gsub(...)
+  if result then
+    return result, subject
   end
   local pieces, count, copied, from, last = {}, 0, 1, 1, len_(subject) + 1
 

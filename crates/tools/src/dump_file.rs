@@ -49,13 +49,13 @@ pub(crate) enum Round {
 impl DumpFile {
     /// Opens a file and reads its header. An error says in words why that cannot be done.
     pub(crate) fn open(path: &Path) -> Result<DumpFile, String> {
-        let about =
-            std::fs::metadata(path).map_err(|error| format!("cannot be read: {}", disk::reason(&error)))?;
+        let about = std::fs::metadata(path)
+            .map_err(|error| format!("cannot be read: {}", base::reason::reason(&error)))?;
         if !about.is_file() {
             return Err("is not a regular file".into());
         }
         let mut file =
-            File::open(path).map_err(|error| format!("cannot be read: {}", disk::reason(&error)))?;
+            File::open(path).map_err(|error| format!("cannot be read: {}", base::reason::reason(&error)))?;
         refuse_others(&mut file)?;
         let settings = Settings::default();
         let reader = FileReader::open(file, &settings, true).map_err(|error| error.to_string())?;
@@ -142,8 +142,8 @@ fn refuse_others(file: &mut File) -> Result<(), String> {
     let mut start = Vec::new();
     file.take(5)
         .read_to_end(&mut start)
-        .map_err(|error| format!("cannot be read: {}", disk::reason(&error)))?;
-    file.rewind().map_err(|error| format!("cannot be read: {}", disk::reason(&error)))?;
+        .map_err(|error| format!("cannot be read: {}", base::reason::reason(&error)))?;
+    file.rewind().map_err(|error| format!("cannot be read: {}", base::reason::reason(&error)))?;
     match &start[..] {
         [b'*', b'0'..=b'9', ..] | b"#TS:1" | b"file " => {
             Err("is an append-only file or its manifest; only dump files (RDB) say what data consists of"

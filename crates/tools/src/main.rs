@@ -75,7 +75,7 @@ fn serve(source: &Source) -> ExitCode {
     // Before any thread is started, so that all of them inherit it.
     let signals = match Signals::block() {
         Ok(signals) => signals,
-        Err(error) => return fail(&format!("Cannot block signals: {}", disk::reason(&error))),
+        Err(error) => return fail(&format!("Cannot block signals: {}", base::reason::reason(&error))),
     };
     let folder = std::env::current_dir().unwrap_or_default();
     let mut stdin = Vec::new();
@@ -93,7 +93,7 @@ fn serve(source: &Source) -> ExitCode {
     if goes_to_background && !detach::is_detached() {
         return match detach::start_again(&folder, &stdin) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(&format!("Cannot go to the background: {}", disk::reason(&error))),
+            Err(error) => fail(&format!("Cannot go to the background: {}", base::reason::reason(&error))),
         };
     }
     if goes_to_background {
@@ -138,7 +138,7 @@ fn run(mut config: Config, log: Log, signals: Signals) -> ExitCode {
     };
     if let Err(error) = signals.end(running.stopper()) {
         pid_file.remove(running.log());
-        return fail(&format!("Cannot wait for signals: {}", disk::reason(&error)));
+        return fail(&format!("Cannot wait for signals: {}", base::reason::reason(&error)));
     }
     supervisor.loading(running.log());
     if running.load().is_err() {

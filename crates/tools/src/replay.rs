@@ -38,7 +38,7 @@ impl<'k> Replay<'k> {
     /// Runs the commands of a file from this byte on. Returns why it cannot be read to its end, if it ends
     /// too early; other errors are errors.
     pub(crate) fn run_file(&mut self, path: &Path, from: u64) -> Result<Option<String>, String> {
-        let failed = |error: std::io::Error| format!("{}: {}", path.display(), disk::reason(&error));
+        let failed = |error: std::io::Error| format!("{}: {}", path.display(), base::reason::reason(&error));
         let mut file = File::open(path).map_err(failed)?;
         file.seek(SeekFrom::Start(from)).map_err(failed)?;
         let mut reader = CommandReader::new(file);

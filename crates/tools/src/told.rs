@@ -29,6 +29,6 @@ fn note(done: io::Result<()>) {
         && error.kind() != ErrorKind::BrokenPipe
         && !HAS_FAILED.swap(true, Relaxed)
     {
-        let _ = writeln!(io::stderr(), "The output cannot be written: {}", disk::reason(&error));
+        let _ = writeln!(io::stderr(), "The output cannot be written: {}", base::reason::reason(&error));
     }
 }

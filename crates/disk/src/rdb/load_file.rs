@@ -93,7 +93,7 @@ impl LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LoadError::Io(error) => write!(f, "it cannot be read: {}", crate::reason(error)),
+            LoadError::Io(error) => write!(f, "it cannot be read: {}", base::reason::reason(error)),
             LoadError::Broken(broken) => write!(f, "{} (at byte {})", broken.what, broken.at),
             LoadError::Value(db, key, broken) => {
                 let (key, Broken { what, at }) = (key.escape_ascii(), broken);

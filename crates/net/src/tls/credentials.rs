@@ -1,6 +1,7 @@
 //! The files of TLS: the server's certificate and key, and the authorities whose clients are let in. All of
 //! them are PEM. Errors are lines for the log, in the words of Redis up to the colon.
 use super::{AuthClients, TlsSettings};
+use base::reason::reason;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -9,7 +10,6 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -122,12 +122,6 @@ fn key(path: &Path, _password: &[u8]) -> Result<PrivateKeyDer<'static>, String> 
 fn is_encrypted(pem: &[u8]) -> bool {
     let has = |word: &[u8]| pem.windows(word.len()).any(|window| window == word);
     has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"Proc-Type: 4,ENCRYPTED")
-}
-
-/// The system's words for an error of a file.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -227,7 +227,7 @@ impl<'s> MemoryLimit<'s> {
             && excess_bytes > 0
             && !self.server.keyspace.expiry_rests()
         {
-            // From the middle of the zone on the worst key goes whatever it is.
+            // From the middle of the zone on it is as urgent as can be.
             let middle = (self.limit_bytes - self.zone_start).div_ceil(2);
             let urgent = u64::from(Beside::URGENT);
             let urgency = (excess_bytes * urgent / middle).clamp(1, urgent) as u32;
@@ -355,23 +355,17 @@ impl<'s> MemoryLimit<'s> {
         // A leaf that a snapshot holds is copied first, which takes nothing that counts.
         let start = counted::thread_needed_bytes();
         let mut keys = 0;
-        while start - counted::thread_needed_bytes() + weight(&self.garbage) < wanted_bytes {
-            let keyspace = &self.server.keyspace;
+        loop {
             let left = wanted_bytes - (start - counted::thread_needed_bytes()) - weight(&self.garbage);
+            if left <= 0 {
+                return Room::Enough;
+            }
+            let (keyspace, evictor, garbage) = (&self.server.keyspace, &mut self.evictor, &mut self.garbage);
             let several = match left >= SEVERAL_BYTES {
-                true => keyspace.evict_several(
-                    &mut self.evictor,
-                    now,
-                    &self.eviction,
-                    left as u64,
-                    &mut self.garbage,
-                ),
+                true => keyspace.evict_several(evictor, now, &self.eviction, left as u64, garbage),
                 false => 0,
             };
-            if several == 0
-                && keyspace.evict(&mut self.evictor, now, &self.eviction, &mut self.garbage)
-                    == Outcome::Nothing
-            {
+            if several == 0 && keyspace.evict(evictor, now, &self.eviction, garbage) == Outcome::Nothing {
                 return Room::None;
             }
             let looked = keys / KEYS_PER_LOOK;
@@ -380,7 +374,6 @@ impl<'s> MemoryLimit<'s> {
                 return Room::Later;
             }
         }
-        Room::Enough
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Parted {
     /// Its client, if that tracks keys, and whether its look-ups count as uses.
     pub(in crate::core) tracks: Option<Arc<ClientRecord>>,
     pub(in crate::core) leaves_trace: bool,
-    /// Of its keys, ascending, and as the how many each is run.
+    /// Of its keys, ascending, each with the key's place in the order in which they are run.
     pub(in crate::core) hashes: Vec<(Hash, u32)>,
     pub(in crate::core) progress: Mutex<Progress>,
     /// How many of its keys are overwritten. Set while the shards of the last of them are locked.

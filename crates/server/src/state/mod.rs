@@ -42,7 +42,6 @@ pub(crate) mod moving;
 pub(crate) mod pause;
 pub(crate) mod persistence;
 pub(crate) mod pubsub;
-pub(crate) mod reason;
 pub(crate) mod replication;
 pub(crate) mod restless;
 pub(crate) mod scripts;

@@ -258,6 +258,7 @@ impl Shard {
 const DROPPED_BYTES_MAX: u64 = 5 << 20;
 const DROPPED_COLLECTION_BYTES_MAX: u64 = 64 * 512;
 const DROPPED_COLLECTION_LEN_MAX: u64 = 4096;
+
 /// About how many bytes a value outside takes.
 pub(crate) fn value_bytes(value: &Value) -> u64 {
     match (value.text_room_bytes(), value.collection()) {

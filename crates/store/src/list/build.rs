@@ -2,8 +2,7 @@
 //! leaf by leaf ([`Seq::of_items`]).
 use super::api::ListMut;
 use super::listpack::{self, Encoding};
-use super::tree::INSIDE;
-use super::tree::ListTree;
+use super::tree::{INSIDE, ListTree};
 use crate::inside::FEW_BYTES_MAX;
 use base::Item;
 use base::text::I64Text;

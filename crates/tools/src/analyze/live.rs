@@ -39,7 +39,7 @@ struct Reader<'r> {
 pub(crate) fn read(url: &Url, options: &Options, report: &mut Report) -> Result<(), String> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::WouldBlock => format!("it has said nothing for {} seconds", TIMEOUT.as_secs()),
-        _ => disk::reason(&error),
+        _ => base::reason::reason(&error),
     };
     let client = Client::connect(url, &options.tls).map_err(failed)?;
     // A sample is held in so many shards less, so that each holds as many keys as it would of all: what a

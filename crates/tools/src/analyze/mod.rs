@@ -21,7 +21,7 @@ use crate::scratch;
 use crate::tally::counted;
 use crate::told::{say, tell};
 use base::Millis;
-use disk::reason;
+use base::reason::reason;
 use report::Report;
 use server::Clock;
 use std::path::{Path, PathBuf};

@@ -68,7 +68,7 @@ fn told(error: &io::Error) -> String {
         Some(rustls::Error::InvalidCertificate(why)) => {
             format!("the certificate of the server {}", refused(why))
         }
-        _ => disk::reason(error),
+        _ => base::reason::reason(error),
     }
 }
 

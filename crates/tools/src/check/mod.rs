@@ -37,7 +37,7 @@ pub(crate) fn check(path: &Path, repair: Repair) -> ExitCode {
         Ok(Sort::Commands) => append::check_commands(path, 0, repair),
         Ok(Sort::Dump) => check_dump(path, repair),
         Err(error) => {
-            say!("{}: {}", path.display(), disk::reason(&error));
+            say!("{}: {}", path.display(), base::reason::reason(&error));
             ExitCode::FAILURE
         }
     }

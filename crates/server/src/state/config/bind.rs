@@ -77,7 +77,7 @@ fn look_up(word: &str) -> Result<Bind, (String, String)> {
 
 /// The resolver's own words.
 fn reason(error: &std::io::Error) -> String {
-    let text = crate::state::reason::reason(error);
+    let text = base::reason::reason(error);
     text.rsplit(": ").next().unwrap_or_default().to_owned()
 }
 

@@ -34,9 +34,9 @@ mod table_tests;
 mod tls;
 mod values;
 
-pub(crate) use crate::state::reason::reason;
 pub use append::{AppendSync, Appending};
 pub(crate) use base::quotes::{quoted, words};
+pub(crate) use base::reason::reason;
 pub(crate) use bind::{Bind, Binds};
 pub use defrag::Defrag;
 pub(crate) use directive::Checks;

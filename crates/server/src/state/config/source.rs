@@ -5,8 +5,8 @@
 use super::directive::{self, Checks};
 use super::values::{Config, ConfigError};
 use super::{paths, setting};
-use crate::state::reason::reason;
 use base::quotes;
+use base::reason::reason;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;

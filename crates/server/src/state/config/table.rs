@@ -830,7 +830,7 @@ fn set_bind(config: &mut Config, words: &[&[u8]]) -> Outcome {
 
 /// Sets the folder. The server changes to it when the configuration is put in force.
 fn set_dir(config: &mut Config, text: &[u8]) -> Outcome {
-    config.dir = std::fs::canonicalize(path(text)).map_err(|e| crate::state::reason::reason(&e))?;
+    config.dir = std::fs::canonicalize(path(text)).map_err(|e| base::reason::reason(&e))?;
     if config.dir.is_dir() { Ok(()) } else { Err("Not a directory".into()) }
 }
 
