@@ -58,6 +58,12 @@ pub(crate) const CASES: &[Case] = &[
     case("sets_of_8_uuids", "SADD", |send| of_uuids(send, "SADD", 8, Pairing::Alone)),
     case("hashes_of_5_uuids", "HSET", |send| of_uuids(send, "HSET", 5, Pairing::WithItself)),
     case("zsets_of_8_uuids", "ZADD", |send| of_uuids(send, "ZADD", 8, Pairing::BehindScore)),
+    case("lists_of_24_uuids", "RPUSH", |send| of_uuids(send, "RPUSH", 24, Pairing::Alone)),
+    case("sets_of_24_uuids", "SADD", |send| of_uuids(send, "SADD", 24, Pairing::Alone)),
+    case("hashes_of_12_uuids", "HSET", |send| of_uuids(send, "HSET", 12, Pairing::WithItself)),
+    case("zsets_of_24_uuids", "ZADD", |send| of_uuids(send, "ZADD", 24, Pairing::BehindScore)),
+    case("hash_profiles", "HSET", hash_profiles),
+    case("str_1k", "SET", str_1k),
 ];
 
 /// The list of words in Debian's package `miscfiles`.
@@ -314,6 +320,32 @@ fn of_uuids(send: Send<'_>, verb: &str, count: usize, pairing: Pairing) -> Resul
         }
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         send(&args, count as u64)?;
+    }
+    Ok(())
+}
+
+/// 100,000 hashes of 12 fields with texts of 16 to 36 bytes.
+fn hash_profiles(send: Send<'_>) -> Result<(), String> {
+    let mut random = Random::new(20);
+    for key in 0..100_000 {
+        let mut args = vec![b"HSET".to_vec(), format!("profile:{key}").into_bytes()];
+        for field in 0..12 {
+            let len = 16 + random.below(21) as usize;
+            args.push(format!("field_{field}").into_bytes());
+            args.push(random_bytes(&mut random, len));
+        }
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+        send(&args, 12)?;
+    }
+    Ok(())
+}
+
+/// 100,000 strings of 500 to 1,500 bytes.
+fn str_1k(send: Send<'_>) -> Result<(), String> {
+    let mut random = Random::new(21);
+    for key in 0..100_000 {
+        let len = 500 + random.below(1001) as usize;
+        send(&[b"SET", format!("page:{key}").as_bytes(), &random_bytes(&mut random, len)], 1)?;
     }
     Ok(())
 }

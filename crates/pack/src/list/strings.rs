@@ -653,7 +653,7 @@ fn grown(used: usize, len_max: usize, round_up: fn(usize) -> usize) -> usize {
 /// Room for pushes to come beside so many bytes: little in a leaf that is most often all of a list.
 fn room_for_pushes(used: usize) -> usize {
     const LITTLE_BYTES_MAX: usize = 2 << 10;
-    if used < LITTLE_BYTES_MAX { used / 32 } else { used / 8 }
+    if used < LITTLE_BYTES_MAX { used / 32 } else { used / 16 }
 }
 
 /// `header` with its room given to the sides: all to the back, or half to each where both are pushed at.

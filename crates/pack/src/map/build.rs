@@ -5,10 +5,9 @@
 //! A map whose entries all fit one leaf can keep them in any order; so small hashes answer in the order in
 //! which their fields came.
 use super::form::{Form, Name};
-use super::tagged::{Draft, Gathered, Tagged, leaf_bytes};
+use super::tagged::{Draft, Gathered, Tagged, leaf_bytes, tail_len};
 use super::{Map, Shared};
 use crate::memory::block;
-use crate::memory::shared::POINTER_BYTES;
 use crate::tree::Tree;
 use base::hash::Hash;
 
@@ -47,7 +46,7 @@ impl Fill {
 impl<V: Clone, F: Form> MapBuilder<V, F> {
     /// How many bytes an entry takes, tag and length not counted.
     pub fn entry_bytes(name: Name<'_>, payload_bytes: usize, has_outside: bool) -> usize {
-        F::head_len(name) + payload_bytes + if has_outside { POINTER_BYTES } else { 0 }
+        F::head_len(name) + tail_len::<F>(payload_bytes, has_outside)
     }
 
     pub fn new(fill: Fill) -> MapBuilder<V, F> {

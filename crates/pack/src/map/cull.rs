@@ -33,8 +33,8 @@ impl<'m, V: Clone, F: Form> Cull<'m, V, F> {
         self.map.leaf(&self.path).room_bytes()
     }
 
-    /// Removes entry `index`. Returns the value that it owned outside, and how many bytes become free in the
-    /// leaf.
+    /// Removes entry `index`. Returns the value that it owned outside, and how many bytes become free beside
+    /// that.
     pub fn remove(&mut self, index: usize) -> (Option<Shared<V>>, usize) {
         debug_assert!(index < self.map.leaf(&self.path).count(), "entry {index} is there");
         self.map.cull_entry(&self.path, index)

@@ -60,6 +60,8 @@ pub trait Form: Send + Sync + 'static {
     const COUNT_MAX: usize;
     /// A leaf of more bytes than this is split, unless it holds one entry.
     const BYTES_MAX: usize;
+    /// A payload of more bytes lies in a block of its own, behind the entry's pointer.
+    const PAYLOAD_INSIDE_MAX: usize = usize::MAX;
     /// Which bits of the first byte are the caller's; 0 where an entry has no such byte, and never a pointer.
     const META: u8;
 
@@ -81,6 +83,7 @@ pub struct Keys;
 impl Form for Keys {
     const COUNT_MAX: usize = 48;
     const BYTES_MAX: usize = 8192;
+    const PAYLOAD_INSIDE_MAX: usize = 520;
     const META: u8 = !OUTSIDE;
 
     #[inline(always)]

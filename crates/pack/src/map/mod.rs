@@ -333,7 +333,7 @@ impl<V: Clone, F: Form> Map<V, F> {
     pub(crate) fn cull_entry(&mut self, path: &Path, index: usize) -> (Option<Shared<V>>, usize) {
         let leaf = self.tree.leaf_mut(path);
         let slot = leaf.slot(index);
-        let bytes = leaf.entry_bytes(slot);
+        let bytes = leaf.entry_bytes(slot) + leaf.payload_bytes(slot).map_or(0, |bytes| bytes.allocated);
         let outside = leaf.take_out(slot);
         self.len -= 1;
         (outside, bytes)
@@ -358,7 +358,7 @@ impl<V: Clone, F: Form> Map<V, F> {
         let leaf = self.tree.leaf(&path);
         debug_assert!(range.first <= from && from <= range.last, "the leaf covers the place");
         for slot in leaf.slots() {
-            if range.first >= from || F::hash(seed, leaf.parts(slot).name).order() >= from {
+            if range.first >= from || F::hash(seed, leaf.name(slot)).order() >= from {
                 visit(leaf.found(slot));
             }
         }
@@ -470,21 +470,27 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.tree.add_stats(&mut stats, |stats, leaf| {
             stats.tagged.add(leaf.count() as u64, leaf.used_bytes(), leaf.allocated_bytes());
             let owners = if F::META == 0 { 0 } else { leaf.count() };
-            for _ in leaf.slots().take(owners).filter(|slot| leaf.outside(*slot).is_some()) {
-                stats.outside.add(1, Shared::<V>::body_bytes(), Shared::<V>::allocated_bytes());
+            for slot in leaf.slots().take(owners) {
+                if leaf.outside(slot).is_some() {
+                    stats.outside.add(1, Shared::<V>::body_bytes(), Shared::<V>::allocated_bytes());
+                }
+                if let Some(bytes) = leaf.payload_bytes(slot) {
+                    stats.outside.add(1, bytes.used, bytes.allocated);
+                }
             }
         });
         stats
     }
 
-    /// Allocated bytes of this entry's share: its bytes in the leaf and its leaf's overhead divided by its
-    /// entries.
+    /// Allocated bytes of this entry's share: its bytes in the leaf, its leaf's overhead divided by its
+    /// entries, and a payload in a block of its own.
     pub fn entry_bytes<'n>(&self, hash: Hash, key: impl Into<Name<'n>>) -> Option<u64> {
         let leaf = self.tree.leaf_at(hash.order())?;
         let slot = leaf.find(hash.tag(), key.into())?;
         let entries: usize = leaf.slots().map(|slot| leaf.entry_bytes(slot)).sum();
         let overhead = (leaf.allocated_bytes() - entries).div_ceil(leaf.count());
-        Some((leaf.entry_bytes(slot) + overhead) as u64)
+        let payload = leaf.payload_bytes(slot).map_or(0, |bytes| bytes.allocated);
+        Some((leaf.entry_bytes(slot) + overhead + payload) as u64)
     }
 
     fn sweep_leaf(&mut self, path: &Path, range: OrderRange, sweeper: &mut dyn Sweeper<V, F>) {
@@ -501,7 +507,7 @@ impl<V: Clone, F: Form> Map<V, F> {
             }
             let leaf = self.tree.leaf(path);
             let slot = leaf.slot(index);
-            let key = leaf.parts(slot).name.bytes.to_vec();
+            let key = leaf.name(slot).bytes.to_vec();
             let removed = self.take(path, slot);
             if verdict == Sweep::Evict {
                 self.tree.leaf_mut(path).fit(0);
@@ -779,7 +785,7 @@ impl<'m, V: Clone, F: Form> Vacant<'m, V, F> {
         let leaf = self.map.tree.leaf(&path);
         if leaf.is_filled_with(draft, outside.as_ref())
             && leaf.note() == NOTE_NONE
-            && leaf.slots().all(|slot| F::hash(seed, leaf.parts(slot).name).order() < place)
+            && leaf.slots().all(|slot| F::hash(seed, leaf.name(slot)).order() < place)
         {
             self.map.tree.leaf_mut(&path).seal();
             let mut fresh = Tagged::new();

@@ -129,6 +129,7 @@ pub mod ints {
 /// Images of items.
 pub mod items {
     use super::{INT_CODES, Item, Range, TEXT_BYTES_MAX};
+    use crate::code::probe::Probe;
     use crate::code::short_int::{int_len, read_int};
 
     /// What follows a code.
@@ -183,10 +184,10 @@ pub mod items {
                 (INT_CODES + (len as u8 - 1), &int[..len])
             }
         };
-        let mut at = 0;
+        let (mut at, probe) = (0, Probe::new(body));
         while let Some(here) = image.get(at) {
             let end = at + 1 + body_len(*here);
-            if *here == code && &image[at + 1..end] == body {
+            if *here == code && probe.is_at(image, at + 1) {
                 return Some(at..end);
             }
             at = end;

@@ -88,7 +88,9 @@ fn cull(map: &mut Map<Counted>, model: &mut Entries, random: &mut Random) {
         let (key, meta, inline) = (found.key.to_vec(), found.meta, found.inline.to_vec());
         let room = cull.room_bytes();
         let (outside, bytes) = cull.remove(index);
-        assert!(bytes > key.len() + inline.len() && cull.room_bytes() >= room + key.len() + inline.len());
+        let surely_in_leaf = if inline.len() > Keys::PAYLOAD_INSIDE_MAX / 4 * 3 { 0 } else { inline.len() };
+        assert!(bytes > key.len() + inline.len());
+        assert!(cull.room_bytes() >= room + key.len() + surely_in_leaf);
         let removed = (meta, inline, outside.map(|counted| counted.0));
         assert_eq!(Some(removed), model.remove(&key));
     }
@@ -102,6 +104,16 @@ fn cull(map: &mut Map<Counted>, model: &mut Entries, random: &mut Random) {
     assert!(goes == 0 || after.room_bytes() <= kept + 300, "{} bytes stay of {kept}", after.room_bytes());
 }
 
+/// Writes a payload of the old length, or a longer one, where the old one is, if that is possible.
+fn overwrite(entry: &mut Occupied<'_, Counted>, model: &mut Entries, key: &[u8], meta: u8) {
+    let payload = vec![meta; entry.inline().len() + usize::from(meta & 1)];
+    let fits = entry.outside().is_none() && meta & 1 == 0;
+    assert_eq!(entry.overwrite(meta, &payload), fits);
+    if fits {
+        model.insert(key.to_vec(), (meta, payload, None));
+    }
+}
+
 /// One random edit of both.
 fn step(
     map: &mut Map<Counted>,
@@ -113,7 +125,8 @@ fn step(
     let n = random.below(3000);
     let key =
         if n.is_multiple_of(50) { vec![b'k'; 200 + n as usize] } else { format!("key:{n}").into_bytes() };
-    let longest = if n.is_multiple_of(7) { 700 } else { 40 };
+    // Payloads around the length from which they lie in a block of their own, too.
+    let longest = [700, 40, 40, 2000, 40, 40, 40][n as usize % 7];
     let inline: Vec<u8> = (0..random.below(longest)).map(|_| random.next_u64() as u8).collect();
     let meta = random.below(128) as u8;
     let value = random.below(2).checked_sub(1).map(|_| random.next_u64());
@@ -136,7 +149,8 @@ fn step(
         Entry::Occupied(mut entry) => {
             let (old_meta, old_inline, old_value) = old.expect("a key came from nowhere");
             assert_eq!((entry.meta(), entry.inline()), (old_meta, &old_inline[..]));
-            match random.below(5) {
+            match random.below(6) {
+                5 => overwrite(&mut entry, model, &key, meta),
                 0 => {
                     let gone = entry.replace(meta, &inline, outside, &mut ());
                     assert_eq!(gone.map(|counted| counted.0), old_value);
@@ -199,6 +213,28 @@ fn random_edits_agree_with_the_twin_and_clones_stay() {
         drop((map, held));
         assert_eq!(live.load(Ordering::Relaxed), 0, "outside values leak: seed {seed}");
     }
+}
+
+#[test]
+fn a_long_payload_lies_in_a_block_of_its_own_until_it_is_short() {
+    let mut map: Map<u64> = Map::new();
+    let mut put = |len: usize| {
+        let payload = vec![len as u8; len];
+        match map.entry(&SEED, SEED.hash(b"k"), b"k") {
+            Entry::Vacant(entry) => entry.insert(5, &payload, None, &mut ()),
+            Entry::Occupied(entry) => drop(entry.replace(5, &payload, None, &mut ())),
+        }
+        let found = map.find(SEED.hash(b"k"), b"k").expect("it was put");
+        assert_eq!((found.meta, found.inline, found.outside), (5, &payload[..], None));
+        let all = map.stats();
+        let bytes = map.entry_bytes(SEED.hash(b"k"), b"k").expect("it was put");
+        assert_eq!(bytes, all.tagged.allocated_bytes + all.outside.allocated_bytes);
+        assert!(bytes > len as u64);
+        all.outside.nodes == 1
+    };
+    let limit = Keys::PAYLOAD_INSIDE_MAX;
+    let is_outside = [limit, limit + 1, 5000, limit, limit * 3 / 4 + 1, limit * 3 / 4, limit].map(&mut put);
+    assert_eq!(is_outside, [false, true, true, true, true, false, false]);
 }
 
 #[test]

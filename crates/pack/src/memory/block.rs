@@ -16,6 +16,7 @@
 use crate::memory::arena::Moves;
 use crate::memory::counted::count_copied;
 use crate::memory::refs::Refs;
+use crate::memory::shared::POINTER_BYTES;
 use crate::memory::{alloc, arena};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -154,6 +155,21 @@ impl Block {
         self.splice(at, 0, bytes);
     }
 
+    /// Gives the block other content. It stays where it is if it is ours alone and of a size that fits.
+    pub(crate) fn assign(&mut self, bytes: &[u8]) {
+        if !self.is_sole() {
+            *self = count_copied(|| Block::fitting(bytes));
+        } else if !self.fits(bytes.len()) {
+            *self = Block::fitting(bytes);
+        } else {
+            // SAFETY: we are the only owner, and the allocation has room for so many bytes.
+            unsafe {
+                ptr::copy_nonoverlapping(bytes.as_ptr(), self.start(), bytes.len());
+                self.set_len(bytes.len());
+            }
+        }
+    }
+
     /// Replaces the `removed` bytes at `at` by `inserted`.
     pub(crate) fn splice(&mut self, at: usize, removed: usize, inserted: &[u8]) {
         self.gap(at, removed, inserted.len()).copy_from_slice(inserted);
@@ -231,6 +247,21 @@ impl Block {
         if alloc::rounded_least(HEADER_BYTES + self.len()) < self.size() {
             *self = Block::fitting(self);
         }
+    }
+
+    /// The handle as bytes, which own it from here on. The lowest bit is 0.
+    pub(crate) fn into_bytes(self) -> [u8; POINTER_BYTES] {
+        let address = ManuallyDrop::new(self).0.as_ptr().expose_provenance() as u64;
+        debug_assert!(address.is_multiple_of(2), "a block is aligned");
+        address.to_le_bytes()
+    }
+
+    /// # Safety
+    /// The bytes came from [`Block::into_bytes`], and own a handle that this takes over.
+    pub(crate) unsafe fn from_bytes(bytes: [u8; POINTER_BYTES]) -> Block {
+        let pointer = std::ptr::with_exposed_provenance_mut(u64::from_le_bytes(bytes) as usize);
+        // SAFETY: the caller promises that the address is that of a block, never null.
+        Block(unsafe { NonNull::new_unchecked(pointer) })
     }
 
     /// Drops this handle. If it was the last one, `last` is called with the content before the block is
@@ -375,6 +406,11 @@ mod tests {
             model.splice(at..at + removed, inserted.iter().copied());
             assert_eq!(&block[..], &model[..], "step {step}");
             assert!(block.capacity() >= block.len());
+            if step.is_multiple_of(50) {
+                model.truncate(random.below(model.len() as u64 + 1) as usize);
+                model.extend(inserted);
+                block.assign(&model);
+            }
             if model.len() > 3000 {
                 block.truncate(10);
                 model.truncate(10);

@@ -21,7 +21,7 @@ use crate::entry::{Meta, Shape};
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NO_DEADLINE, note_of};
 use crate::hash::field::{Kept, Mark};
-use crate::hash::image::{self, IMAGE_BYTES_MAX, IMAGE_LEN_MAX, expire_image, image_due, kept};
+use crate::hash::image::{self, INSIDE, expire_image, image_due, kept};
 use crate::hash::name::HashName;
 use crate::hash::tree::{At, Before, HashTree, Lifetime};
 use crate::keyspace::shard::Buffers;
@@ -413,26 +413,23 @@ impl<'v> HashMut<'v> {
         }
         let entries = self.edit.rules.limits.entries;
         let draft = self.draft_mut();
-        let spot = pairs::find(draft, name);
+        let (spot, bytes_before) = (pairs::find(draft, name), draft.len());
         let before = spot.map_or(Deadline::Never, |spot| kept(&pairs::read(draft, spot)).deadline);
         let mark = Mark::new(lifetime.deadline(before));
         match spot {
             Some(spot) => pairs::set(draft, spot, value, mark.bytes()),
             None => pairs::push(draft, name, value, mark.bytes()),
         }
-        let is_over = draft.len() > IMAGE_BYTES_MAX;
         // A field that was there changes the name too, if the limit was lowered below the length of the hash.
-        if spot.is_none() || entries < IMAGE_LEN_MAX {
-            let len = pairs::len(draft);
-            if len > entries {
+        let may_be_long = spot.is_none() || entries < INSIDE.len_max;
+        if may_be_long || draft.len() > bytes_before {
+            let (bytes, len) = (draft.len(), pairs::len(draft));
+            if may_be_long && len > entries {
                 self.edit.state.name = HashName::Hashtable;
             }
-            if len > IMAGE_LEN_MAX {
+            if !INSIDE.holds(bytes, || len) {
                 self.edit.grow();
             }
-        }
-        if is_over {
-            self.edit.grow();
         }
         Some(spot.is_none())
     }
@@ -475,7 +472,7 @@ impl<'v> HashMut<'v> {
                 if let Some(spot) = pairs::find(draft, Item::classify(field)) {
                     pairs::set_mark(draft, spot, Mark::new(deadline).bytes());
                 }
-                if draft.len() > IMAGE_BYTES_MAX {
+                if !INSIDE.holds(draft.len(), || pairs::len(draft)) {
                     self.edit.grow();
                 }
             }
@@ -519,9 +516,8 @@ impl Collection for HashTree {
     }
 
     fn shrink(&self, state: &mut State, _: Rules<'_>, buffers: &mut Buffers) -> bool {
-        image::write(&mut buffers.text, self);
         state.name = self.name;
-        true
+        image::write(&mut buffers.text, self)
     }
 
     /// Brings the sums over deadlines and the keyspace's wheel up to date with the deadlines of the fields.

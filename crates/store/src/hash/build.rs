@@ -3,7 +3,7 @@
 use super::api::HashMut;
 use super::field::Kept;
 use super::field::Mark;
-use super::image::{IMAGE_BYTES_MAX, IMAGE_LEN_MAX};
+use super::image::INSIDE;
 use super::name::HashName;
 use super::tree::{At, HashTree, Lifetime};
 use crate::distinct::{are_all_different, are_distinct, sort_by_place};
@@ -64,7 +64,7 @@ impl HashMut<'_> {
 
     /// Writes the image of the fields into the buffer of drafts; false where they do not fit one.
     fn write_image(&mut self, fields: &[NewField<'_>]) -> bool {
-        if fields.len() as u64 > IMAGE_LEN_MAX {
+        if fields.len() as u64 > INSIDE.len_max {
             return false;
         }
         let image = &mut self.edit.buffers_mut().text;
@@ -74,7 +74,7 @@ impl HashMut<'_> {
             if fits {
                 pairs::append(image, new.field, new.value, Mark::new(new.deadline).bytes());
             }
-            fits && image.len() <= IMAGE_BYTES_MAX
+            fits && INSIDE.holds(image.len(), || fields.len() as u64)
         })
     }
 }

@@ -21,8 +21,8 @@ use pack::short_int::{ShortInt, read_int};
 const INT: u8 = 1 << 5;
 const TIMED: u8 = 1 << 6;
 
-/// Text of more bytes lies outside, as a string's does.
-const INLINE_BYTES_MAX: usize = crate::entry::INLINE_BYTES_MAX;
+/// Text of more bytes lies outside.
+const INLINE_BYTES_MAX: usize = 512;
 
 const BIAS_MS: u64 = 1 << 40;
 const SHORT_BYTES: usize = 5;

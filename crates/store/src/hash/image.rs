@@ -7,12 +7,13 @@ use crate::field_names::Names;
 use crate::hash::field::{Kept, Mark};
 use crate::hash::name::HashName;
 use crate::hash::tree::{At, HashTree, Lifetime};
+use crate::inside::Inside;
 use base::Millis;
 use pack::pairs::{self, Pair, Spot};
+use std::ops::ControlFlow;
 
 /// A hash leaves its entry when its image outgrows either.
-pub(super) const IMAGE_BYTES_MAX: usize = 256;
-pub(super) const IMAGE_LEN_MAX: u64 = 64;
+pub(super) const INSIDE: Inside = Inside { bytes_max: 256, len_max: 64 };
 /// What a pair keeps for its field.
 pub(super) fn kept<'i>(pair: &Pair<'i>) -> Kept<'i> {
     let deadline = pair.mark.map_or(Deadline::Never, |mark| Mark::read(mark).0);
@@ -74,10 +75,15 @@ pub(super) fn to_tree(image: &[u8], name: HashName, at: At<'_>) -> HashTree {
     tree
 }
 
-/// Writes the image of a tree of a few short fields.
-pub(super) fn write(image: &mut Vec<u8>, tree: &HashTree) {
+/// Writes the image of a tree of a few short fields; false where some text is too long for one.
+pub(super) fn write(image: &mut Vec<u8>, tree: &HashTree) -> bool {
     image.clear();
-    tree.for_each(&mut |field, kept| {
+    let written = tree.visit(&mut |field, kept| {
+        if !pairs::fits(field) || !pairs::fits(kept.value) {
+            return ControlFlow::Break(());
+        }
         pairs::push(image, field, kept.value, Mark::new(kept.deadline).bytes());
+        ControlFlow::Continue(())
     });
+    written.is_continue()
 }

@@ -26,6 +26,7 @@ use crate::expiry::wheel::{Item as Waiting, Wheel};
 use crate::field_names::Names;
 use crate::halt::{Halt, Stage};
 use crate::hash::field::Kept;
+use crate::hash::image::INSIDE;
 use crate::hash::name::HashName;
 use crate::key_info::{KeyInfo, string_dump_bytes};
 use crate::keyspace::garbage::Garbage;
@@ -41,10 +42,6 @@ use pack::int_map::IntMap;
 use pack::map::{Entry, Found, LeafNote, Map, Notes, OrderRange, Removed, Shared, Stop};
 use std::ops::ControlFlow;
 
-/// A hash returns into its entry when it is edited and no larger than these: far enough below the limits that
-/// one which swings around them stays outside.
-const RETURN_BYTES_MAX: u64 = 128;
-const RETURN_LEN_MAX: u64 = 8;
 /// A sweep looks at a leaf or a little more: all of a leaf's fields may be due, and each that goes moves the
 /// others.
 const LOOKS_PER_SWEEP: u64 = 64;
@@ -113,10 +110,10 @@ impl HashTree {
         self.text_bytes + 4 * self.len()
     }
 
-    /// Whether it is small enough to return into its entry.
+    /// Whether it is small enough to return into its entry, if its texts are not too long for an image.
     #[inline]
     pub(crate) fn is_small(&self) -> bool {
-        self.len() <= RETURN_LEN_MAX && self.bytes() <= RETURN_BYTES_MAX
+        INSIDE.takes_back(self.bytes() as usize, self.len())
     }
 
     /// What is kept for a field, whatever its deadline.

@@ -113,7 +113,8 @@ impl Draft<'_> {
     /// that replaces the draft finds the same name.
     pub(super) fn add(&mut self, member: Item<'_>, limits: &SetLimits) -> bool {
         let image = self.read();
-        let name = image.name.with(member, image.len(), || image.longest(), limits);
+        let len = image.len();
+        let name = image.name.with(member, len, || image.longest(), limits);
         if let (Name::Intset, Item::Int(n)) = (name, member) {
             return self.add_int(n);
         }
@@ -122,7 +123,7 @@ impl Draft<'_> {
         }
         self.rename(name);
         let bytes = self.bytes.len() + items::item_bytes(member);
-        let has_room = INSIDE.holds(bytes, || items::len(self.bytes) as u64 + 1);
+        let has_room = INSIDE.holds(bytes, || len + 1);
         if has_room {
             items::append(self.bytes, member);
         }

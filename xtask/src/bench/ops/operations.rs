@@ -142,6 +142,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("hset of 5", "hash-5", "HSET w:# 123e4567-e89b-12d3-a456-426614174003 changed", 20_000),
     of("zincrby of 8", "zset-8", "ZINCRBY x:# 3 123e4567-e89b-12d3-a456-426614174005", 20_000),
     of("zrange of 8", "zset-8", "ZRANGE x:# 0 -1 WITHSCORES", 20_000),
+    of("rpoplpush of 24", "list-24", "RPOPLPUSH u:# u:#", 20_000),
+    of("lindex of 24", "list-24", "LINDEX u:# 15", 20_000),
+    of("sismember of 24", "set-24", "SISMEMBER v:# 123e4567-e89b-12d3-a456-426614174015", 20_000),
+    of("sismember none of 24", "set-24", "SISMEMBER v:# 123e4567-e89b-12d3-a456-426614174099", 20_000),
+    of("sadd of 24", "set-24", "SADD v:# 123e4567-e89b-12d3-a456-426614174015", 20_000),
+    of("hget of 20", "hash-20", "HGET w:# field:13", 20_000),
+    of("hget none of 20", "hash-20", "HGET w:# none", 20_000),
+    of("hset of 20", "hash-20", "HSET w:# field:13 changed", 20_000),
+    of("hincrby of 20", "hash-20", "HINCRBY w:# count 1", 20_000),
+    of("zincrby of 24", "zset-24", "ZINCRBY x:# 3 123e4567-e89b-12d3-a456-426614174015", 20_000),
     consuming("ltrim integers", "long-lists", "LTRIM numbers 1 -2", 0),
     one("lpos near an end", "long-lists", "LPOS long element:99990 RANK -1"),
     consuming("lrem near an end", "long-lists", "LREM long -1 same", 0),
@@ -263,6 +273,12 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
     ("hash-5", |send| keyed(send, 20_000, |n| pairs("HSET", "w", n, 5, |i| (uuid(i), uuid(i))))),
     ("zset-8", |send| keyed(send, 20_000, |n| pairs("ZADD", "x", n, 8, |i| (i.to_string(), uuid(i))))),
     ("set-8", |send| keyed(send, 20_000, |n| elements("SADD", &format!("v:{n}"), 0..8, uuid))),
+    ("list-24", |send| keyed(send, 20_000, |n| elements("RPUSH", &format!("u:{n}"), 0..24, uuid))),
+    ("hash-20", |send| {
+        keyed(send, 20_000, |n| pairs("HSET", "w", n, 20, |i| (format!("field:{i}"), uuid(i))))
+    }),
+    ("zset-24", |send| keyed(send, 20_000, |n| pairs("ZADD", "x", n, 24, |i| (i.to_string(), uuid(i))))),
+    ("set-24", |send| keyed(send, 20_000, |n| elements("SADD", &format!("v:{n}"), 0..24, uuid))),
     ("long-bits", |send| send(&split("SETBIT longbits 32000000 1"))),
     ("like-sets", |send| {
         (0..2)

@@ -1,7 +1,7 @@
 //! A leaf made of all its entries at once: they are gathered first, so that the leaf is allocated in its size
 //! and each entry is written to its place.
 use super::kind::{HEAD_BYTES, Kind, NOTE_BYTES};
-use super::{Draft, NOTE_NONE, Tagged, entry_len, write_entry};
+use super::{Draft, NOTE_NONE, Tagged, entry_len, laid_out, len_of, write_entry};
 use crate::map::form::Form;
 use crate::memory::block::Block;
 use crate::memory::shared::Shared;
@@ -40,16 +40,16 @@ impl<V: Clone, F: Form> Gathered<V, F> {
 
     /// How many bytes an entry takes, tag and length not counted.
     pub(crate) fn entry_len(draft: &Draft<'_>, outside: Option<&Shared<V>>) -> usize {
-        entry_len::<F>(draft, outside.map(|_| Default::default()))
+        len_of::<F>(draft, outside.is_some())
     }
 
     /// Adds an entry. The caller makes sure that no two have one key.
     pub(crate) fn push(&mut self, draft: &Draft<'_>, outside: Option<Shared<V>>) {
         debug_assert!(draft.birth.is_none(), "a map that is built has no uses");
-        let pointer = outside.map(Shared::into_bytes);
-        let (start, len) = (self.bytes.len(), entry_len::<F>(draft, pointer));
+        let (draft, pointer) = &laid_out::<V, F>(draft, outside);
+        let (start, len) = (self.bytes.len(), entry_len::<F>(draft, *pointer));
         self.bytes.resize(start + len, 0);
-        write_entry::<F>(&mut self.bytes[start..], draft, pointer);
+        write_entry::<F>(&mut self.bytes[start..], draft, *pointer);
         self.lanes.push((draft.tag, u32::try_from(len).expect("an entry has less than 4 GB")));
         self.longest = self.longest.max(len);
         self.has_outside |= pointer.is_some();

@@ -35,6 +35,7 @@
 mod by_tag;
 mod gather;
 mod kind;
+mod payload;
 mod room;
 mod search;
 
@@ -49,6 +50,8 @@ use crate::tree::node::Leaf;
 pub(crate) use by_tag::{ByTag, Listed};
 pub(crate) use gather::{Gathered, leaf_bytes};
 use kind::{HEAD_BYTES, Kind, NOTE_BYTES, group_of};
+pub(crate) use payload::tail_len;
+use payload::{Tail, laid_out, stays_outside};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
@@ -87,11 +90,13 @@ pub(crate) struct Slot {
 pub(crate) struct Parts<'l> {
     pub(crate) meta: u8,
     pub(crate) name: Name<'l>,
+    /// The payload, which lies in the entry or in a block of its own.
     pub(crate) inline: &'l [u8],
-    pointer: Option<[u8; POINTER_BYTES]>,
+    tail: Tail,
 }
 
 /// What an entry is made of.
+#[derive(Clone, Copy)]
 pub(crate) struct Draft<'d> {
     pub(crate) tag: u8,
     /// The caller's bits alone.
@@ -238,6 +243,12 @@ impl<V, F: Form> Tagged<V, F> {
         Parts::of::<F>(self.entry(slot))
     }
 
+    /// What the entry is found by, without a look at its payload.
+    #[inline(always)]
+    pub(crate) fn name(&self, slot: Slot) -> Name<'_> {
+        F::read(self.entry(slot)).name
+    }
+
     #[inline]
     pub(crate) fn meta(&self, slot: Slot) -> u8 {
         self.block[self.block.len() - slot.back] & !OUTSIDE
@@ -246,14 +257,14 @@ impl<V, F: Form> Tagged<V, F> {
     #[inline]
     pub(crate) fn outside(&self, slot: Slot) -> Option<&V> {
         // SAFETY: the entry owns the reference, and stays as it is while `self` is borrowed.
-        pointer_of::<F>(self.entry(slot)).map(|bytes| unsafe { Shared::peek(bytes) })
+        Tail::of::<F>(self.entry(slot)).value().map(|bytes| unsafe { Shared::peek(bytes) })
     }
 
     /// The outside value of an entry of this leaf.
     #[inline(always)]
     pub(crate) fn outside_of<'l>(&'l self, parts: &Parts<'l>) -> Option<&'l V> {
         // SAFETY: the entry owns the reference, and stays as it is while `self` is borrowed.
-        parts.pointer.map(|bytes| unsafe { Shared::peek(bytes) })
+        parts.tail.value().map(|bytes| unsafe { Shared::peek(bytes) })
     }
 
     /// Bytes of the content that hold nothing.
@@ -313,7 +324,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         if draft.birth.is_some() != Kind::of(&self.block).has_uses {
             self.convert(draft.birth.is_some());
         }
-        let pointer = outside.map(Shared::into_bytes);
+        let (draft, pointer) = &laid_out::<V, F>(draft, outside);
+        let pointer = *pointer;
         let len = entry_len::<F>(draft, pointer);
         self.reserve(len, 1, len);
         let leaf = self.block.make_mut();
@@ -345,43 +357,54 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         outside: Option<Shared<V>>,
     ) -> Option<Shared<V>> {
         self.unshare();
-        let old = self.parts(slot).pointer;
-        let pointer = outside.map(Shared::into_bytes);
-        self.rewrite(slot, draft, pointer);
-        // SAFETY: the entry owned the reference, and its bytes were written over.
-        old.map(|bytes| unsafe { Shared::from_bytes(bytes) })
+        let old = Tail::of::<F>(self.entry(slot));
+        if old.is_payload() && outside.is_none() && stays_outside::<F>(draft.inline) {
+            self.write_payload(slot, draft.meta, draft.inline);
+            return None;
+        }
+        let (draft, pointer) = laid_out::<V, F>(draft, outside);
+        self.rewrite(slot, &draft, pointer);
+        // SAFETY: the entry owned what its tail led to, and its bytes were written over.
+        unsafe { old.discard() }
     }
 
-    /// Writes meta and inline payload anew; what is outside stays.
+    /// Writes meta and payload anew; a value outside stays.
     pub(crate) fn replace_inline(&mut self, slot: Slot, draft: &Draft<'_>) {
         self.unshare();
-        let pointer = self.parts(slot).pointer;
-        self.rewrite(slot, draft, pointer);
+        match Tail::of::<F>(self.entry(slot)).value() {
+            Some(pointer) => self.rewrite(slot, draft, Some(pointer)),
+            None => drop(self.replace(slot, draft, None)),
+        }
     }
 
-    /// Writes meta and payload where the old ones are, if they are as long and nothing lies outside; whether
+    /// Writes meta and payload where the old ones are, if they are as long and no value lies outside; whether
     /// they were written.
     #[inline]
     pub(crate) fn overwrite(&mut self, slot: Slot, meta: u8, inline: &[u8]) -> bool {
         let parts = self.parts(slot);
-        if parts.pointer.is_some() || parts.inline.len() != inline.len() {
+        if parts.tail.value().is_some() || parts.inline.len() != inline.len() {
             return false;
         }
-        assert!(meta & !F::META == 0, "a form leaves some bits of meta to the caller");
+        if parts.tail.is_payload() {
+            self.write_payload(slot, meta, inline);
+            return true;
+        }
         let end = self.block.len() - slot.back + slot.len;
-        let leaf = self.make_mut();
-        leaf[end - inline.len()..end].copy_from_slice(inline);
+        self.make_mut()[end - inline.len()..end].copy_from_slice(inline);
         if F::META != 0 {
-            let byte = &mut leaf[end - slot.len];
-            *byte = *byte & !F::META | meta;
+            self.set_meta(slot, meta);
         }
         true
     }
 
-    /// Gives an entry another meta and payload, with no name at hand; its slot holds no longer.
+    /// Gives an entry another meta, and a payload that is not longer than the old one, with no name at hand;
+    /// its slot holds no longer. The leaf does not become larger.
     pub(crate) fn set_inline(&mut self, slot: Slot, meta: u8, inline: &[u8]) {
+        if Tail::of::<F>(self.entry(slot)).is_payload() {
+            return self.write_payload(slot, meta, inline);
+        }
         let tag = self.block[Kind::of(&self.block).tag_at(slot.index)];
-        let name = self.parts(slot).name;
+        let name = self.name(slot);
         let bytes = name.bytes.to_vec();
         let name = Name { bytes: &bytes, ..name };
         self.replace_inline(slot, &Draft { tag, meta, name, inline, birth: None });
@@ -396,7 +419,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     /// Removes an entry and keeps its bytes as room.
     pub(crate) fn take_out(&mut self, slot: Slot) -> Option<Shared<V>> {
         self.unshare();
-        let old = pointer_of::<F>(self.entry(slot));
+        let old = Tail::of::<F>(self.entry(slot));
         let leaf = self.block.make_mut();
         let kind = Kind::of(leaf);
         let (used, end) = (kind.sum_before(leaf, kind.count), leaf.len());
@@ -411,8 +434,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         }
         fewer.store(leaf);
         self.check();
-        // SAFETY: the entry owned the reference, and is gone.
-        old.map(|bytes| unsafe { Shared::from_bytes(bytes) })
+        // SAFETY: the entry owned what its tail led to, and is gone.
+        unsafe { old.discard() }
     }
 
     pub(crate) fn set_meta(&mut self, slot: Slot, meta: u8) {
@@ -449,18 +472,22 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         self.abandon(other);
     }
 
+    /// The payload, to be edited where it lies; its length stays.
     pub(crate) fn inline_mut(&mut self, slot: Slot) -> &mut [u8] {
-        let start = self.block.len() - slot.back;
-        let inline = self.parts(slot).inline.len();
-        let tail = if self.parts(slot).pointer.is_some() { POINTER_BYTES } else { 0 };
-        let end = start + slot.len - tail;
-        debug_assert!(start + inline <= end, "a payload lies in its entry");
-        &mut self.make_mut()[end - inline..end]
+        self.unshare();
+        let (start, parts) = (self.block.len() - slot.back, self.parts(slot));
+        if parts.tail.is_payload() {
+            return self.payload_mut(slot);
+        }
+        let end = start + slot.len - if parts.tail.value().is_some() { POINTER_BYTES } else { 0 };
+        let inline = end - parts.inline.len()..end;
+        debug_assert!(start <= inline.start, "a payload lies in its entry");
+        &mut self.block.make_mut()[inline]
     }
 
     /// Another reference to the outside value.
     pub(crate) fn share_outside(&self, slot: Slot) -> Option<Shared<V>> {
-        self.parts(slot).pointer.map(|bytes| {
+        Tail::of::<F>(self.entry(slot)).value().map(|bytes| {
             // SAFETY: the leaf owns the reference in these bytes, and keeps it: `ManuallyDrop` gives none
             // back.
             let shared = ManuallyDrop::new(unsafe { Shared::<V>::from_bytes(bytes) });
@@ -472,7 +499,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     #[inline]
     pub(crate) fn outside_mut(&mut self, slot: Slot) -> Option<&mut V> {
         self.unshare();
-        let mut bytes = pointer_of::<F>(self.entry(slot))?;
+        let mut bytes = Tail::of::<F>(self.entry(slot)).value()?;
         // SAFETY: the entry owns the reference for as long as `self` is borrowed.
         if !unsafe { Shared::<V>::is_sole(bytes) } {
             bytes = self.unshare_outside(slot, bytes);
@@ -488,8 +515,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         let mut shared = ManuallyDrop::new(unsafe { Shared::<V>::from_bytes(bytes) });
         shared.make_mut();
         let bytes = ManuallyDrop::into_inner(shared).into_bytes();
-        let end = self.block.len() - slot.back + slot.len;
-        self.block.make_mut()[end - POINTER_BYTES..end].copy_from_slice(&bytes);
+        self.set_pointer(slot, bytes);
         bytes
     }
 
@@ -500,17 +526,21 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         if !Kind::of(&self.block).has_outside || !self.block.is_sole() {
             return;
         }
-        let pointers = self.slots().filter_map(|slot| self.parts(slot).pointer);
-        pointers.for_each(|bytes| prefetch(Shared::<V>::address(bytes)));
+        let tails = self.slots().map(|slot| Tail::of::<F>(self.entry(slot)));
+        tails.filter_map(Tail::value).for_each(|bytes| prefetch(Shared::<V>::address(bytes)));
         for index in 0..self.count() {
             let slot = self.slot(index);
-            let Some(bytes) = self.parts(slot).pointer else { continue };
+            let tail = Tail::of::<F>(self.entry(slot));
+            if tail.is_payload() {
+                self.edit_payload(slot, |payload| payload.relocate(moves));
+            }
+            let Some(bytes) = tail.value() else { continue };
             // SAFETY: our entry owns a reference.
             if unsafe { Shared::<V>::is_sole(bytes) } {
                 let bytes = self.relocate_outside(slot, bytes, moves);
                 // SAFETY: the entry owns the only reference, and `&mut self` keeps others from the entry.
                 let outside = unsafe { Shared::peek_mut(bytes) };
-                value(self.parts(slot).name.bytes, outside, moves);
+                value(self.name(slot).bytes, outside, moves);
             } else {
                 moves.note(false, 0);
             }
@@ -519,7 +549,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
 
     /// The outside value where nobody shares it, nor the leaf.
     pub(crate) fn outside_if_sole(&mut self, slot: Slot) -> Option<&mut V> {
-        let bytes = self.parts(slot).pointer?;
+        let bytes = Tail::of::<F>(self.entry(slot)).value()?;
         // SAFETY: our entry owns a reference.
         let is_sole = self.block.is_sole() && unsafe { Shared::<V>::is_sole(bytes) };
         // SAFETY: the entry owns the only reference, and `&mut self` keeps others from the entry.
@@ -537,16 +567,20 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         let fresh = unsafe { Shared::<V>::relocate(bytes) };
         moves.note(fresh.is_some(), Shared::<V>::body_bytes());
         let Some(fresh) = fresh else { return bytes };
+        self.set_pointer(slot, fresh);
+        fresh
+    }
+
+    /// Writes the pointer at the end of an entry, whose leaf has one owner.
+    fn set_pointer(&mut self, slot: Slot, pointer: [u8; POINTER_BYTES]) {
         debug_assert!(slot.len > POINTER_BYTES, "an entry is more than its pointer");
         let end = self.block.len() - slot.back + slot.len;
-        self.block.make_mut()[end - POINTER_BYTES..end].copy_from_slice(&fresh);
-        fresh
+        self.block.make_mut()[end - POINTER_BYTES..end].copy_from_slice(&pointer);
     }
 
     /// Cuts off the entries from a place on, about half of the bytes. None if all share one place.
     pub(crate) fn split(&mut self, place: impl Fn(Name<'_>) -> u32) -> Option<(u32, Tagged<V, F>)> {
-        let placed: Vec<(u32, Slot)> =
-            self.slots().map(|slot| (place(self.parts(slot).name), slot)).collect();
+        let placed: Vec<(u32, Slot)> = self.slots().map(|slot| (place(self.name(slot)), slot)).collect();
         let cut = cut(&placed)?;
         self.unshare();
         let of = |is_left: bool| placed.iter().filter(move |p| (p.0 < cut) == is_left).map(|p| p.1);
@@ -714,12 +748,10 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         let mut copy = Block::from_slice(&self.block);
         if Kind::of(&copy).has_outside {
             for slot in self.slots() {
-                if let Some(bytes) = self.parts(slot).pointer {
-                    // SAFETY: our entry owns a reference; the clone's is the copy's, which owns it as bytes.
-                    let shared = ManuallyDrop::new(unsafe { Shared::<V>::from_bytes(bytes) });
+                // SAFETY: our entry owns what its tail leads to, and keeps it.
+                if let Some(bytes) = unsafe { Tail::of::<F>(self.entry(slot)).share::<V>() } {
                     let end = copy.len() - slot.back + slot.len;
-                    copy.make_mut()[end - POINTER_BYTES..end]
-                        .copy_from_slice(&Shared::clone(&shared).into_bytes());
+                    copy.make_mut()[end - POINTER_BYTES..end].copy_from_slice(&bytes);
                 }
             }
         }
@@ -767,35 +799,11 @@ impl<V, F: Form> Drop for Tagged<V, F> {
             for index in 0..kind.count {
                 let len = kind.len(leaf, index);
                 start -= len;
-                if let Some(bytes) = Parts::of::<F>(&leaf[start..start + len]).pointer {
-                    // SAFETY: the entry owned the reference, and the block goes.
-                    drop(unsafe { Shared::<V>::from_bytes(bytes) });
-                }
+                // SAFETY: the entry owned what its tail led to, and the block goes.
+                drop(unsafe { Tail::of::<F>(&leaf[start..start + len]).take::<V>() });
             }
         });
     }
-}
-
-impl<'l> Parts<'l> {
-    #[inline(always)]
-    fn of<F: Form>(entry: &'l [u8]) -> Parts<'l> {
-        let read = F::read(entry);
-        if F::META == 0 || entry[0] & OUTSIDE == 0 {
-            return Parts { meta: read.meta, name: read.name, inline: read.rest, pointer: None };
-        }
-        let (inline, pointer) = read.rest.split_last_chunk().expect("a pointer of 8 bytes");
-        Parts { meta: read.meta, name: read.name, inline, pointer: Some(*pointer) }
-    }
-}
-
-/// The pointer at an entry's end, without a look at its key.
-#[inline(always)]
-fn pointer_of<F: Form>(entry: &[u8]) -> Option<[u8; POINTER_BYTES]> {
-    if F::META == 0 {
-        return None;
-    }
-    let pointer = entry.last_chunk::<POINTER_BYTES>()?;
-    (entry[0] & OUTSIDE != 0).then_some(*pointer)
 }
 
 /// How many entries that came last have to lie at the end, in order, for a leaf to be filled in hash order.
@@ -862,6 +870,11 @@ impl<'l> Filler<'l> {
         assert!(self.kind.front_bytes() <= self.start, "a new leaf has room for all it is made of");
         self.kind.store(self.leaf);
     }
+}
+
+/// How many bytes the entry of a draft takes in a leaf.
+fn len_of<F: Form>(draft: &Draft<'_>, has_outside: bool) -> usize {
+    F::head_len(draft.name) + tail_len::<F>(draft.inline.len(), has_outside)
 }
 
 fn entry_len<F: Form>(draft: &Draft<'_>, pointer: Option<[u8; POINTER_BYTES]>) -> usize {

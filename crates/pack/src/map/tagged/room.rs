@@ -2,7 +2,7 @@
 //! what is left of it given back when the next leaf begins. And the room that a leaf gives back as it
 //! shrinks.
 use super::kind::Kind;
-use super::{Draft, Tagged, entry_len};
+use super::{Draft, Tagged, len_of};
 use crate::map::form::Form;
 use crate::memory::arena;
 use crate::memory::block::Block;
@@ -67,7 +67,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
 
     fn bytes_with(&self, draft: &Draft<'_>, outside: Option<&Shared<V>>) -> usize {
         let kind = Kind::of(&self.block);
-        let len = entry_len::<F>(draft, outside.map(|_| Default::default()));
+        let len = len_of::<F>(draft, outside.is_some());
         let front = Kind { count: kind.count + 1, ..kind }.front_bytes();
         front + kind.sum_before(&self.block, kind.count) + len
     }
