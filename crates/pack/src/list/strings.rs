@@ -650,10 +650,16 @@ fn grown(used: usize, len_max: usize, round_up: fn(usize) -> usize) -> usize {
     round_up((used + room_for_pushes(used)).max(64)).min(len_max)
 }
 
-/// Room for pushes to come beside so many bytes: little in a leaf that is most often all of a list.
+/// Room for pushes to come beside so many bytes: the less the likelier it is that the leaf is all of a list.
 fn room_for_pushes(used: usize) -> usize {
-    const LITTLE_BYTES_MAX: usize = 2 << 10;
-    if used < LITTLE_BYTES_MAX { used / 32 } else { used / 16 }
+    const ALL_BYTES_MAX: usize = 2 << 10;
+    const SOME_BYTES_MAX: usize = 4 << 10;
+    let part = match used {
+        ..ALL_BYTES_MAX => 32,
+        ALL_BYTES_MAX..SOME_BYTES_MAX => 16,
+        SOME_BYTES_MAX.. => 8,
+    };
+    used / part
 }
 
 /// `header` with its room given to the sides: all to the back, or half to each where both are pushed at.

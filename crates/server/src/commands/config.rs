@@ -8,6 +8,7 @@ use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::mailbox::Message;
+use crate::core::memory_limit::warn_of_low_limit;
 use crate::core::persistence::append;
 use crate::core::server::Server;
 use crate::state::acl;
@@ -169,6 +170,9 @@ fn set(call: &mut ServerCall<'_>) -> Done {
                 set_default_password(call.server, &next.requirepass);
             }
             call.server.log.set_level(next.loglevel);
+            if next.maxmemory_bytes != present.maxmemory_bytes {
+                warn_of_low_limit(call.server, next.maxmemory_bytes);
+            }
             Ok(next)
         });
         match done {
@@ -273,6 +277,7 @@ fn put_in_force(
     if elsewhere.is_some_and(|binds| listen_at(server, next, binds).is_none()) {
         put_back();
         former_tls.map(|former| server.tls.replace(former));
+        server.log.warning("The new addresses are not listened on. The former settings stay in force.");
         return Err(match address_named(present, next, pairs) {
             "bind" => failed("bind", "Failed to bind to specified addresses."),
             port => failed(port, "Unable to listen on this port. Check server logs."),

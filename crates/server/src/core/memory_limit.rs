@@ -74,6 +74,18 @@ fn counted_bytes(server: &Server) -> u64 {
     used_bytes.saturating_sub(beside_bytes(server) + held_bytes(used_bytes))
 }
 
+/// Says in the log that a limit just set is below what counts already: who typed `100` for `100mb` should not
+/// have to find out from missing keys.
+pub(crate) fn warn_of_low_limit(server: &Server, limit_bytes: u64) {
+    let counted_bytes = counted_bytes(server);
+    if limit_bytes > 0 && limit_bytes < counted_bytes {
+        server.log.warning(&format!(
+            "WARNING: maxmemory is set to {limit_bytes} bytes now, and {counted_bytes} are in use: keys will be \
+             evicted, or writes refused, as maxmemory-policy says."
+        ));
+    }
+}
+
 /// Garbage on its way to be freed may take this part of the limit beside the data.
 const GARBAGE_PART: u64 = 10;
 

@@ -114,14 +114,15 @@ fn open_all(
         };
         match opened {
             Ok(listener) => listeners.push(listener),
-            Err(error) if bind.is_optional && is_missing(&error) => {}
             Err(error) => {
                 log.warning(&format!(
                     "Warning: Could not create server TCP listening socket {}: bind: {}",
                     shown(bind.address),
                     reason(&error)
                 ));
-                return Err(*bind);
+                if !bind.is_optional || !is_missing(&error) {
+                    return Err(*bind);
+                }
             }
         }
     }

@@ -18,6 +18,7 @@
 use super::pieces::Unfinished;
 use super::table::{Connection, Flow};
 use super::{REPLY_BYTES_KEPT, Worker};
+use crate::core::client_line::line_of;
 use crate::core::dispatch::Executor;
 use crate::core::modes::Modes;
 use crate::core::server::Server;
@@ -189,9 +190,10 @@ impl Worker<'_> {
     pub(super) fn close_for_its_query_buffer(&mut self, id: ConnId) {
         if let Some(connection) = self.table.at(id) {
             self.server.stats.query_limit_disconnections.fetch_add(1, Relaxed);
+            let record = &connection.session.record;
+            let line = line_of(record, &self.server.registry, self.executor.steady().0);
             self.server.log.warning(&format!(
-                "Client {} has sent more than client-query-buffer-limit allows and is closed",
-                connection.session.record.id
+                "Client {line} has sent more than client-query-buffer-limit allows and is closed"
             ));
         }
         self.close(id, CloseWhen::Now);

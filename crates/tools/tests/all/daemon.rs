@@ -114,6 +114,22 @@ fn a_server_that_does_not_start_leaves_the_pidfile_of_the_one_that_runs() {
 }
 
 #[test]
+fn an_address_that_may_be_missing_is_told_of_when_it_is() {
+    let home = Home::new("optional-address");
+    // An address of RFC 5737, which no host has.
+    let output = Command::new(env!("CARGO_BIN_EXE_sardine"))
+        .current_dir(&home.0)
+        .args(["--port", "6379", "--bind", "-192.0.2.1"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8(output.stdout).unwrap();
+    let address = "# Warning: Could not create server TCP listening socket 192.0.2.1:6379: bind: ";
+    assert!(log.contains(&format!("{address}Cannot assign requested address")), "{log}");
+    assert!(log.contains("# Configured to not listen anywhere, exiting."), "{log}");
+}
+
+#[test]
 fn the_kernel_is_told_how_readily_to_end_the_server() {
     let home = Home::new("oom");
     let score = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
@@ -129,6 +145,29 @@ fn the_kernel_is_told_how_readily_to_end_the_server() {
     assert_eq!(score(child.id()).trim(), "800");
     home.ask("SHUTDOWN\r\n");
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_limit_below_what_is_in_use_and_a_client_that_is_closed_are_told_of_in_the_log() {
+    let home = Home::new("low-limit");
+    let mut child = sardine(&home).args(["--logfile", &home.path("log")]).spawn().unwrap();
+    let set = home.wait_for("answer", |home| {
+        home.ask("CLIENT SETNAME talker\r\nCONFIG SET maxmemory 100\r\nCONFIG SET maxmemory 0\r\nQUIT\r\n")
+    });
+    assert_eq!(set, "+OK\r\n+OK\r\n+OK\r\n+OK\r\n");
+    home.ask("CONFIG SET client-query-buffer-limit 1mb\r\nQUIT\r\n");
+    let long = format!("CLIENT SETNAME talker\r\n*1\r\n$3000000\r\n{}", "x".repeat(2_000_000));
+    home.ask(&long);
+    home.ask("SHUTDOWN\r\n");
+    assert!(child.wait().unwrap().success());
+    let log = home.read("log");
+    assert_eq!(log.matches("# WARNING: maxmemory is set to 100 bytes now, and ").count(), 1, "{log}");
+    let closed =
+        log.lines().find(|line| line.contains("has sent more than client-query-buffer-limit allows"));
+    assert!(
+        closed.is_some_and(|line| line.contains("# Client id=") && line.contains("name=talker")),
+        "{log}"
+    );
 }
 
 #[test]
