@@ -343,5 +343,6 @@ impl<T: Collection> Drop for Edit<'_, T> {
             // The entry may still be that of a key past its deadline: what is left in it must not be read.
             self.site.remove();
         }
+        self.site.context.buffers.shrink();
     }
 }

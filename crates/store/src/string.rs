@@ -6,6 +6,7 @@
 use crate::entry::{INLINE_BYTES_MAX, Meta, Shape, Stamp};
 use crate::expiry::deadline::Deadline;
 use crate::keyspace::arrivals::OFFERED_BYTES_MIN;
+use crate::keyspace::shard::BUFFER_KEPT_BYTES_MAX;
 use crate::keyspace::view::{Before, EditContext};
 use crate::kind::{Kind, WrongType};
 use crate::value::Form;
@@ -350,16 +351,20 @@ impl EditContext<'_> {
         let stamp = Stamp::new(deadline);
         let meta = Meta::new(value.shape(), &stamp);
         let payload = stamp.payload(value.inline(), &mut self.buffers.payload);
+        let is_long = payload.len() > BUFFER_KEPT_BYTES_MAX;
         let fits = entry.inline().len() == payload.len();
         if fits && !before.meta.shape().is_outside() && !meta.shape().is_outside() {
             entry.inline_mut().copy_from_slice(payload);
             if before.meta != meta {
                 entry.set_meta(meta.0);
             }
-            return;
+        } else {
+            let old = entry.replace(meta.0, payload, value.outside(), &mut self.timer);
+            self.discard(old);
         }
-        let old = entry.replace(meta.0, payload, value.outside(), &mut self.timer);
-        self.discard(old);
+        if is_long {
+            self.buffers.shrink();
+        }
     }
 
     /// Writes a new entry. The timer is told of the deadline before that: if writing splits the leaf, it
@@ -369,7 +374,11 @@ impl EditContext<'_> {
         self.timer.change(&mut entry, Deadline::Never, deadline);
         let stamp = Stamp::new(deadline);
         let payload = stamp.payload(value.inline(), &mut self.buffers.payload);
+        let is_long = payload.len() > BUFFER_KEPT_BYTES_MAX;
         entry.insert(Meta::new(value.shape(), &stamp).0, payload, value.outside(), &mut self.timer);
+        if is_long {
+            self.buffers.shrink();
+        }
     }
 
     /// Writes over the entry of an expired key. The new key has no deadline.
@@ -446,6 +455,7 @@ impl EditContext<'_> {
         self.buffers.payload.extend_from_slice(stamp.as_bytes());
         self.buffers.payload.extend_from_slice(value);
         entry.replace_inline(meta.0, &self.buffers.payload, &mut self.timer);
+        self.buffers.shrink();
     }
 }
 

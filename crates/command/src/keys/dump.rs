@@ -79,7 +79,7 @@ fn decoded(call: &mut Call<'_, '_>) -> Option<u64> {
 
 fn dump(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let is_there = call.view.exists(key);
+    let is_there = call.view.exists_used(key);
     let Some(snapshot) = call.view.snapshot(key).filter(|_| is_there) else {
         call.reply.null();
         return Ok(());
@@ -137,7 +137,7 @@ fn options(call: &Call<'_, '_>) -> Result<Options, Error> {
 fn restore(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let options = options(call)?;
-    if !options.replaces && call.view.exists(key) {
+    if !options.replaces && call.view.exists_used(key) {
         return Err(Error::busy_key());
     }
     let ttl = int(call.args.at(2))?;

@@ -174,7 +174,7 @@ fn set_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From, name: &str) -> 
     let time = in_millis(int(call.args.at(2))?, unit).and_then(|ms| since(ms, from, call.view.clock()));
     let time = time.ok_or_else(|| Error::invalid_expire(name))?;
     let key = call.key(0);
-    let holds = call.view.deadline(key).is_some_and(|current| conditions.hold(current, time));
+    let holds = call.view.deadline_used(key).is_some_and(|current| conditions.hold(current, time));
     if holds {
         call.view.set_deadline(key, Deadline::At(time));
         let event = if time <= call.view.now() { Event::DEL } else { Event::EXPIRE };
@@ -219,7 +219,7 @@ fn conditions(call: &Call<'_, '_>) -> Result<Conditions, Error> {
 /// PERSIST. It answers 1 only if the key had a deadline.
 fn persist(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let is_volatile = matches!(call.view.deadline(key), Some(Deadline::At(_)));
+    let is_volatile = matches!(call.view.deadline_used(key), Some(Deadline::At(_)));
     if is_volatile {
         call.view.set_deadline(key, Deadline::Never);
         call.view.changed(key, 1, Event::PERSIST);

@@ -101,9 +101,9 @@ fn copy(call: &mut Call<'_, '_>) -> Done {
     if is_same(source, &destination) {
         return Err(Error::same_key());
     }
-    let is_there = call.view.exists(source);
+    let is_there = call.view.exists_used(source);
     call.view.note_lookup(source, is_there);
-    let is_free = occupied == Occupied::Replace || !call.view.exists(&destination);
+    let is_free = occupied == Occupied::Replace || !call.view.exists_used(&destination);
     let value = if is_there && is_free { call.view.copy(source) } else { None };
     let is_copied = value.is_some();
     if let Some(value) = value {
@@ -141,14 +141,15 @@ fn move_key(call: &mut Call<'_, '_>) -> Done {
     if is_same(source, &destination) {
         return Err(Error::same_key());
     }
-    let is_moved = call.view.exists(source) && pass_on(call, source, &destination, Occupied::Keep, MOVED);
+    let is_moved =
+        call.view.exists_used(source) && pass_on(call, source, &destination, Occupied::Keep, MOVED);
     call.reply.int(i64::from(is_moved));
     Ok(())
 }
 
 fn rename(call: &mut Call<'_, '_>) -> Done {
     let (source, destination) = (call.key(0), call.key(1));
-    if !call.view.exists(source) {
+    if !call.view.exists_used(source) {
         return Err(Error::no_such_key());
     }
     if !is_same(source, destination) {
@@ -161,7 +162,7 @@ fn rename(call: &mut Call<'_, '_>) -> Done {
 /// RENAMENX. Renaming an existing key to its own name answers 0, because the name is taken.
 fn renamenx(call: &mut Call<'_, '_>) -> Done {
     let (source, destination) = (call.key(0), call.key(1));
-    if !call.view.exists(source) {
+    if !call.view.exists_used(source) {
         return Err(Error::no_such_key());
     }
     let is_renamed =
@@ -182,7 +183,7 @@ fn pass_on(
     occupied: Occupied,
     events: [Event; 2],
 ) -> bool {
-    if occupied == Occupied::Keep && call.view.exists(destination) {
+    if occupied == Occupied::Keep && call.view.exists_used(destination) {
         return false;
     }
     let Some(value) = call.view.take(source) else { return false };

@@ -258,7 +258,7 @@ fn tell_deadline(effects: &mut Effects, (key, value): (&[u8], &[u8]), at: Millis
 fn exists(call: &mut Call<'_, '_>, found: Option<Found>) -> bool {
     match found {
         Some(found) => found == Found::Value,
-        None => call.view.exists(call.key(0)),
+        None => call.view.exists_used(call.key(0)),
     }
 }
 
@@ -320,7 +320,7 @@ fn take_lifetime<'k>(options: &mut Options<'k>, word: &[u8], next: Option<&'k [u
 
 fn setnx(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
-    let is_new = !call.view.exists(key);
+    let is_new = !call.view.exists_used(key);
     if is_new {
         put(call, 2, Expiry::Clear);
     }
@@ -358,7 +358,7 @@ fn mset(call: &mut Call<'_, '_>) -> Done {
 /// The shards of all keys are locked, so nobody can create one of them between the look and the writes.
 fn msetnx(call: &mut Call<'_, '_>) -> Done {
     check_pairs(call, "msetnx")?;
-    let is_free = !call.keys().iter().any(|key| call.view.exists(key));
+    let is_free = !call.keys().iter().any(|key| call.view.exists_used(key));
     if is_free {
         put_pairs(call);
     }

@@ -45,6 +45,16 @@ impl Draft {
         }
     }
 
+    /// Gives up buffers of more bytes than that. Called between two edits, as [`Draft::relocate`] is.
+    #[inline]
+    pub fn shrink(&mut self, bytes_max: usize) {
+        for buffer in [&mut self.leaf, &mut self.tight] {
+            if buffer.capacity() > bytes_max {
+                *buffer = Vec::new();
+            }
+        }
+    }
+
     /// Opens an image (`&[]` is the empty list), in the place of the old content.
     pub fn open(&mut self, image: &[u8]) {
         self.leaf.clear();

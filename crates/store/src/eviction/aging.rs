@@ -210,6 +210,10 @@ impl Hand {
     }
 }
 
+/// How often somebody who may not wait for the hand tries to take it, and how often before others may run.
+const HAND_TRIES: u32 = 300;
+const HAND_SPINS: u32 = 200;
+
 impl Keyspace {
     /// Keeps the records of uses right; to be called ten times a second. Does nothing if no uses are
     /// recorded.
@@ -239,10 +243,20 @@ impl Keyspace {
         }
     }
 
-    /// The code of a use in the past. The caller may hold a shard, so where another thread moves the hand it
-    /// is the present one.
+    /// The code of a use in the past. Others who recall one, as where a file is loaded by all workers, are
+    /// waited for. The caller may hold a shard that whoever moves the hand waits for, so after some tries it
+    /// is the present code.
     pub(crate) fn recall_use(&self, used_us: i64, now: Millis) -> u8 {
-        let Some(mut hand) = self.try_hand() else { return self.uses.now() };
+        let again = |n| {
+            if n >= HAND_SPINS {
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+            self.try_hand()
+        };
+        let Some(mut hand) = self.try_hand().or_else(|| (0..HAND_TRIES).find_map(again)) else {
+            return self.uses.now();
+        };
         if self.uses.now() == UNKNOWN
             && let Some((code, began_us)) = hand.clock.tick(now)
         {

@@ -65,6 +65,8 @@ const WORSE_MAX_BY_DEADLINE: u32 = SEEN as u32 / 2;
 const SEVERAL_URGENCY: u32 = SEEN as u32 - 4;
 /// A leaf keeps room for so many entries like the one that comes.
 const KEPT_ENTRIES: usize = 1;
+/// The most that an entry is thought to need in its leaf: what is longer lies in a block of its own.
+const IN_LEAF_BYTES_MAX: usize = 640;
 
 /// The ranks of the worst keys of the leaves seen last. A key of a lower rank goes sooner.
 pub(crate) struct Seen {
@@ -115,6 +117,7 @@ impl Keyspace {
         garbage: &mut Vec<Garbage>,
     ) -> u32 {
         let search = Search::new(now, eviction, &self.uses);
+        let beside = &Beside { coming_bytes: beside.coming_bytes.min(IN_LEAF_BYTES_MAX), ..*beside };
         let evicted = {
             let mut shard = self.shard_of(beside.hash);
             if shard.db(beside.db).is_none_or(|db| db.map.is_empty()) {
@@ -210,7 +213,8 @@ fn next_to_go(
     (worse < bar.min(bar_max)).then_some(worst.index)
 }
 
-/// Of equals the first: it came before the others.
+/// Of those used at one time the first, which came before the others; of those used equally often a random
+/// one (`choose.rs` says why).
 fn worst(crowd: &Crowd<'_, Value>, evictor: &mut Evictor, search: &Search<'_>, tag: u8) -> Option<Worst> {
     let is_volatile = search.eviction.policy.is_volatile();
     if crowd.len() == 0 || is_volatile && crowd.leaf_note().note == NO_DEADLINE {
@@ -230,9 +234,13 @@ fn worst(crowd: &Crowd<'_, Value>, evictor: &mut Evictor, search: &Search<'_>, t
         let rank = search.rank(0);
         return (0..crowd.len()).find(|index| may_go(*index)).map(|index| Worst { index, rank });
     }
+    let first = match search.eviction.policy.tracking() {
+        Tracking::Frequency => evictor.draw(uses.len()),
+        _ => 0,
+    };
     let mut worst: Option<Worst> = None;
-    for (index, byte) in uses.iter().enumerate() {
-        let rank = search.rank(*byte);
+    for index in (first..uses.len()).chain(0..first) {
+        let rank = search.rank(uses[index]);
         if worst.is_none_or(|worst| rank < worst.rank) && may_go(index) {
             worst = Some(Worst { index, rank });
         }

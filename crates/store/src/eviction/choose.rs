@@ -112,16 +112,19 @@ impl Evictor {
         }
         let uses = crowd.uses();
         for index in 0..crowd.len() {
+            let byte = uses.get(index).copied().unwrap_or(0);
             let score = match search.eviction.policy.tracking() {
                 Tracking::Off => self.random.next_u64() >> 1 | 1,
-                _ => search.score(uses.get(index).copied().unwrap_or(0)),
+                // Of keys used equally often a random one goes: if the first went, keys that are read in turn
+                // would all go just before their next use.
+                Tracking::Frequency => search.score(byte) << 32 | self.random.next_u64() >> 32,
+                Tracking::Recency => search.score(byte),
             };
             self.consider(score, index, &sample, search);
         }
     }
 
-    /// Makes this entry the candidate if it scores higher than the present one. Of equals the first stays,
-    /// which came to its leaf before the others.
+    /// Makes this entry the candidate if it scores higher than the present one. Of equals the first stays.
     fn consider(&mut self, score: u64, index: usize, sample: &Sample<'_>, search: &Search<'_>) {
         let mut score = score;
         self.seen += 1;

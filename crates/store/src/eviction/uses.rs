@@ -248,7 +248,7 @@ impl View<'_> {
         if self.uses().is_beside {
             return self.aside.note_usage(key.bytes(), usage);
         }
-        let (policy, now) = (self.settings().eviction.policy, self.now());
+        let (policy, now) = (self.settings().eviction.policy, self.clock());
         let byte = match (policy.tracking(), usage) {
             (Tracking::Frequency, Usage::Frequency(byte)) => byte,
             (Tracking::Recency | Tracking::Off, Usage::IdleMs(ms)) => {

@@ -65,18 +65,24 @@ pub(crate) struct Buffers {
     pub(crate) random: Random,
 }
 
-/// A buffer of more bytes, which a long value made grow, is freed after the edit.
-const BUFFER_KEPT_BYTES_MAX: usize = 16 << 10;
+/// A buffer of more bytes, which a long value made grow, is freed after the edit: there are several in each
+/// of hundreds of shards.
+pub(crate) const BUFFER_KEPT_BYTES_MAX: usize = 1 << 10;
 
 impl Buffers {
     fn new(seed: u64) -> Buffers {
         Buffers { payload: Vec::new(), text: Vec::new(), draft: Draft::default(), random: Random::new(seed) }
     }
 
+    /// Frees what is longer than [`BUFFER_KEPT_BYTES_MAX`]; to be called when an edit has ended.
+    #[inline]
     pub(crate) fn shrink(&mut self) {
-        if self.text.capacity() > BUFFER_KEPT_BYTES_MAX {
-            self.text = Vec::new();
+        for buffer in [&mut self.payload, &mut self.text] {
+            if buffer.capacity() > BUFFER_KEPT_BYTES_MAX {
+                *buffer = Vec::new();
+            }
         }
+        self.draft.shrink(BUFFER_KEPT_BYTES_MAX);
     }
 
     /// Frees the buffers that lie in extents which are being emptied. Nothing is kept in them between edits,

@@ -604,6 +604,12 @@ impl<'k> View<'k> {
         self.look(key).is_some()
     }
 
+    /// [`View::exists`] for a command that does something, or nothing, because the key is there (SET NX,
+    /// RENAME, RESTORE): for eviction it has used the key either way.
+    pub fn exists_used(&mut self, key: &Key<'_>) -> bool {
+        self.look_used(key).is_some()
+    }
+
     /// Whether the key is there, past its deadline. It counts as no lookup and removes nothing.
     pub fn is_overdue(&self, key: &Key<'_>) -> bool {
         self.peek(key).is_some_and(|found| Db::is_overdue(&found, self.now))
@@ -622,6 +628,11 @@ impl<'k> View<'k> {
     /// The deadline of the key; None where there is no such key.
     pub fn deadline(&mut self, key: &Key<'_>) -> Option<Deadline> {
         self.look(key).map(|found| Meta(found.meta).deadline(found.inline))
+    }
+
+    /// The same for a command that goes by it (EXPIRE, PERSIST), which uses the key.
+    pub fn deadline_used(&mut self, key: &Key<'_>) -> Option<Deadline> {
+        self.look_used(key).map(|found| Meta(found.meta).deadline(found.inline))
     }
 
     /// Gives a key another deadline, and returns whether the key existed. A deadline that has passed removes

@@ -379,3 +379,33 @@ fn what_is_evicted_after_a_transaction_with_a_script_does_not_come_back() {
     home.start(&options);
     assert_eq!(home.told("DEBUG DIGEST"), digest);
 }
+
+/// A dump at the beginning of the file says how long ago each key was used, and so does RESTORE behind it.
+#[test]
+fn when_keys_were_used_is_known_after_a_start_from_the_file() {
+    const KEYS: usize = 40;
+    let options = ["--save", "", "--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"];
+    let mut home = Home::new("idle-times");
+    home.start(&options);
+    // DUMP of the integer 1.
+    let payload = "\"\\x00\\xc0\\x01\\n\\x00&x\\xe7\\xb6\\xd1\\x01\\x11\\xfc\"";
+    let keys = || (0..KEYS).map(|n| (n, n % 5 * 1000));
+    let restore = |(n, idle): (usize, usize)| format!("RESTORE key{n} 0 {payload} IDLETIME {idle}\r\n");
+    assert_eq!(home.told(&keys().map(restore).collect::<String>()), "+OK\r\n".repeat(KEYS) + "+OK\r\n");
+    // A key that is restored while uses are put in order may count as used now.
+    let are_known = |home: &Home| {
+        let told = home.told(&keys().map(|(n, _)| format!("OBJECT IDLETIME key{n}\r\n")).collect::<String>());
+        let idle: Vec<usize> = told.lines().filter_map(|line| line.strip_prefix(':')?.parse().ok()).collect();
+        let known = keys().zip(&idle).filter(|((_, then), now)| now.abs_diff(*then) <= 100 + then / 4);
+        assert!(known.count() >= KEYS * 3 / 4, "{idle:?}");
+    };
+    are_known(&home);
+    for _ in ["increment", "base"] {
+        home.ask("SHUTDOWN\r\n");
+        home.end();
+        home.start(&options);
+        are_known(&home);
+        home.told("BGREWRITEAOF");
+        home.wait_for_info("aof_rewrites:1\r\n");
+    }
+}

@@ -75,7 +75,6 @@ const ABSENT: &[Absent] = &[
     absent("readwrite", CONNECTION),
     absent("replconf", ADMIN),
     absent("replicaof", ADMIN),
-    absent("role", Acl::ADMIN.or(Acl::FAST).or(Acl::DANGEROUS)),
     absent("slaveof", ADMIN),
     absent("sync", ADMIN),
     absent("vadd", Acl::NONE),

@@ -183,6 +183,8 @@ fn load_part(
     }
     if is_base && is_dump {
         let dump = file.try_clone().map_err(io_fatal)?;
+        // When keys were used last is kept as how long that is ago.
+        server.keyspace.set_replay_clock(server.clock.now());
         (_, first) = load_dump(server, config, dump, (BEFORE_ALL, false)).map_err(|why| fatal(&why))?;
         file.seek(SeekFrom::Start(first)).map_err(io_fatal)?;
     }
