@@ -6,14 +6,15 @@
 //! block of its own, to which nothing is added but the pointer and some twenty bytes
 //! (`pack::map`, "Payloads outside their leaf").
 
-/// So few elements may take so many bytes, whatever the type.
-const FEW_LEN_MAX: u64 = 32;
+/// What a few elements may take together, whatever the type.
 pub(crate) const FEW_BYTES_MAX: usize = 2048;
 
 /// The limits for collections of one type.
 pub(crate) struct Inside {
     pub(crate) bytes_max: usize,
     pub(crate) len_max: u64,
+    /// So many elements may take [`FEW_BYTES_MAX`].
+    pub(crate) few: u64,
 }
 
 impl Inside {
@@ -23,7 +24,7 @@ impl Inside {
     pub(crate) const fn takes_back(&self, bytes: usize, len: u64) -> bool {
         match bytes <= self.bytes_max / 2 {
             true => self.len_max == u64::MAX || len <= self.len_max / 2,
-            false => bytes <= FEW_BYTES_MAX / 2 && len <= FEW_LEN_MAX / 2,
+            false => bytes <= FEW_BYTES_MAX / 2 && len <= self.few / 2,
         }
     }
 
@@ -32,7 +33,7 @@ impl Inside {
     pub(crate) fn holds(&self, bytes: usize, len: impl FnOnce() -> u64) -> bool {
         match bytes <= self.bytes_max {
             true => self.len_max == u64::MAX || len() <= self.len_max,
-            false => bytes <= FEW_BYTES_MAX && len() <= FEW_LEN_MAX,
+            false => bytes <= FEW_BYTES_MAX && len() <= self.few,
         }
     }
 }
@@ -43,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_few_long_elements_may_take_more_bytes_than_many_short_ones() {
-        let limits = Inside { bytes_max: 192, len_max: 128 };
+        let limits = Inside { bytes_max: 192, len_max: 128, few: 32 };
         let holds = |bytes, len| limits.holds(bytes, || len);
         assert!(holds(192, 128) && holds(2048, 32));
         assert!(!holds(192, 129) && !holds(193, 33) && !holds(2049, 1));

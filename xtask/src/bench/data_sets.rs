@@ -62,6 +62,9 @@ pub(crate) const CASES: &[Case] = &[
     case("sets_of_24_uuids", "SADD", |send| of_uuids(send, "SADD", 24, Pairing::Alone)),
     case("hashes_of_12_uuids", "HSET", |send| of_uuids(send, "HSET", 12, Pairing::WithItself)),
     case("zsets_of_24_uuids", "ZADD", |send| of_uuids(send, "ZADD", 24, Pairing::BehindScore)),
+    case("lists_of_40_ids", "RPUSH", |send| of_ids(send, "RPUSH", 40, Pairing::Alone)),
+    case("sets_of_40_ids", "SADD", |send| of_ids(send, "SADD", 40, Pairing::Alone)),
+    case("zsets_of_40_ids", "ZADD", |send| of_ids(send, "ZADD", 40, Pairing::BehindScore)),
     case("hash_profiles", "HSET", hash_profiles),
     case("str_1k", "SET", str_1k),
 ];
@@ -305,18 +308,36 @@ enum Pairing {
 
 /// Many keys, each with some texts of 36 bytes, as many programs name things.
 fn of_uuids(send: Send<'_>, verb: &str, count: usize, pairing: Pairing) -> Result<(), String> {
+    of_texts(send, verb, count, pairing, |random| {
+        let mut uuid = hex32(random);
+        [8, 13, 18, 23].into_iter().for_each(|at| uuid.insert(at, '-'));
+        uuid
+    })
+}
+
+/// The same with texts of 16 digits.
+fn of_ids(send: Send<'_>, verb: &str, count: usize, pairing: Pairing) -> Result<(), String> {
+    of_texts(send, verb, count, pairing, |random| format!("{:016x}", random.next_u64()))
+}
+
+fn of_texts(
+    send: Send<'_>,
+    verb: &str,
+    count: usize,
+    pairing: Pairing,
+    text: fn(&mut Random) -> String,
+) -> Result<(), String> {
     let mut random = Random::new(19);
     for key in 0..50_000 {
         let mut args = vec![verb.as_bytes().to_vec(), format!("key:{key}").into_bytes()];
         for index in 0..count {
-            let mut uuid = hex32(&mut random);
-            [8, 13, 18, 23].into_iter().for_each(|at| uuid.insert(at, '-'));
+            let text = text(&mut random);
             match pairing {
                 Pairing::Alone => {}
-                Pairing::WithItself => args.push(uuid.clone().into_bytes()),
+                Pairing::WithItself => args.push(text.clone().into_bytes()),
                 Pairing::BehindScore => args.push(index.to_string().into_bytes()),
             }
-            args.push(uuid.into_bytes());
+            args.push(text.into_bytes());
         }
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         send(&args, count as u64)?;

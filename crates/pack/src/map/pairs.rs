@@ -160,13 +160,19 @@ fn item_of(bytes: &[u8]) -> Item<'_> {
 #[inline]
 pub fn find(image: &[u8], field: Item<'_>) -> Option<Spot> {
     let head = Head::of(field)?;
-    let (header, probe) = (head.header, Probe::new(head.body(&field)));
+    let body = head.body(&field);
+    let (header, probe, bytes) = (head.header, Probe::new(body), 1 + body.len());
     let mut at = usize::from(is_flagged(image));
     while let Some(&here) = image.get(at) {
-        if here == header && probe.is_at(image, at + 1) {
-            return Some(spot_at(image, at));
+        if here == header {
+            if probe.is_at(image, at + 1) {
+                return Some(spot_at(image, at));
+            }
+            // As long as the one that is looked for: no length is waited for.
+            at += bytes;
+        } else {
+            at += len_of(here);
         }
-        at += len_of(here);
         at += len_of(image[at]);
         if let Some(&(MARK | LONG_MARK)) = image.get(at) {
             at += len_at(image, at);

@@ -13,16 +13,18 @@
 //! two or three instructions an item, because its first byte rules out nearly all others:
 //!
 //! ```text
+//! count (1..=255) | item | item | ...
+//!
 //! item:  code 0..=247: so many bytes of text follow
 //!        248..=255: an integer of 1 to 8 bytes follows, as above
 //! ```
 //!
-//! "tag7", 300, "x" are `04 74616737 f9 2c01 01 78`. Text that reads as an integer is always stored as one,
-//! so a member has one spelling and is found by comparing bytes.
+//! "tag7", 300, "x" are `03 04 74616737 f9 2c01 01 78`. Text that reads as an integer is always stored as
+//! one, so a member has one spelling and is found by comparing bytes.
 //!
 //! The empty set is the empty image in either form. Cost: integers a byte and the width of the widest each;
-//! items one byte each and their text, or 1 to 8 bytes. Images are made here alone, never read from outside,
-//! so reading asserts what it relies on.
+//! items a byte, and one each and their text, or 1 to 8 bytes. Images are made here alone, never read from
+//! outside, so reading asserts what it relies on.
 use base::Item;
 use std::ops::Range;
 
@@ -132,6 +134,9 @@ pub mod items {
     use crate::code::probe::Probe;
     use crate::code::short_int::{int_len, read_int};
 
+    /// Where the first item is, behind the count.
+    const FIRST: usize = 1;
+
     /// What follows a code.
     #[inline]
     fn body_len(code: u8) -> usize {
@@ -150,7 +155,7 @@ pub mod items {
 
     /// Every member in order of insertion, with the bytes it takes.
     pub fn iter(image: &[u8]) -> impl Iterator<Item = (Range<usize>, Item<'_>)> + '_ {
-        let mut at = 0;
+        let mut at = FIRST;
         std::iter::from_fn(move || {
             let start = at;
             (start < image.len()).then(|| {
@@ -161,14 +166,9 @@ pub mod items {
         })
     }
 
-    /// How many members there are: O(members).
+    /// How many members there are. O(1).
     pub fn len(image: &[u8]) -> usize {
-        let (mut at, mut len) = (0, 0);
-        while let Some(code) = image.get(at) {
-            at += 1 + body_len(*code);
-            len += 1;
-        }
-        len
+        image.first().map_or(0, |count| usize::from(*count))
     }
 
     /// Where `member` is.
@@ -184,26 +184,50 @@ pub mod items {
                 (INT_CODES + (len as u8 - 1), &int[..len])
             }
         };
-        let (mut at, probe) = (0, Probe::new(body));
+        // Most members of a set are as long as the one that is looked for. Where the processor guesses that
+        // right, it need not wait for one code to know where the next is.
+        let (mut at, probe, bytes) = (FIRST, Probe::new(body), 1 + body.len());
         while let Some(here) = image.get(at) {
-            let end = at + 1 + body_len(*here);
-            if *here == code && probe.is_at(image, at + 1) {
-                return Some(at..end);
+            if *here == code {
+                if probe.is_at(image, at + 1) {
+                    return Some(at..at + bytes);
+                }
+                at += bytes;
+            } else {
+                at += 1 + body_len(*here);
             }
-            at = end;
         }
         None
     }
 
-    /// What a member takes.
-    pub fn item_bytes(member: Item<'_>) -> usize {
+    /// How long the image of these members is.
+    pub fn len_bytes_of(members: &[Item<'_>]) -> usize {
+        usize::from(!members.is_empty()) + members.iter().map(|member| item_bytes(*member)).sum::<usize>()
+    }
+
+    /// How long the image is with one more member.
+    pub fn len_bytes_with(image: &[u8], member: Item<'_>) -> usize {
+        image.len().max(FIRST) + item_bytes(member)
+    }
+
+    fn item_bytes(member: Item<'_>) -> usize {
         1 + match member {
             Item::Bytes(text) => text.len(),
             Item::Int(n) => int_len(n),
         }
     }
 
-    /// Adds a member that is not there, of at most [`TEXT_BYTES_MAX`] bytes, behind all others.
+    /// Removes a member that [`find`] has found.
+    pub fn remove(image: &mut Vec<u8>, member: Range<usize>) {
+        image[0] -= 1;
+        image.drain(member);
+        if image.len() == FIRST {
+            image.clear();
+        }
+    }
+
+    /// Adds a member that is not there, of at most [`TEXT_BYTES_MAX`] bytes, behind all others, which are no
+    /// more than 254.
     pub fn append(image: &mut Vec<u8>, member: Item<'_>) {
         debug_assert!(find(image, member).is_none(), "a member comes once");
         append_new(image, member);
@@ -211,6 +235,10 @@ pub mod items {
 
     /// The same where all members of the image were found to be different before.
     pub fn append_new(image: &mut Vec<u8>, member: Item<'_>) {
+        if image.is_empty() {
+            image.push(0);
+        }
+        image[0] = image[0].checked_add(1).expect("an image of items has at most 255");
         match member {
             Item::Bytes(text) => {
                 assert!(text.len() <= TEXT_BYTES_MAX, "an item of {} bytes", text.len());
@@ -244,7 +272,7 @@ mod tests {
         for member in [Item::Bytes(b"tag7"), Item::Int(300), Item::Bytes(b"x")] {
             items::append(&mut image, member);
         }
-        assert_eq!(image, b"\x04tag7\xf9\x2c\x01\x01x");
+        assert_eq!(image, b"\x03\x04tag7\xf9\x2c\x01\x01x");
     }
 
     #[test]
@@ -286,14 +314,14 @@ mod tests {
             let member = Item::classify(&text);
             match items::find(&image, member) {
                 Some(range) => {
-                    image.drain(range);
+                    items::remove(&mut image, range);
                     let at = twin.iter().position(|other| *other == text);
                     drop(twin.remove(at.expect("the image had it")));
                 }
                 None => {
-                    let len = image.len();
+                    let len_bytes = items::len_bytes_with(&image, member);
                     items::append(&mut image, member);
-                    assert_eq!(image.len(), len + items::item_bytes(member));
+                    assert_eq!(image.len(), len_bytes);
                     twin.push(text);
                 }
             }

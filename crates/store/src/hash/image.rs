@@ -13,7 +13,7 @@ use pack::pairs::{self, Pair, Spot};
 use std::ops::ControlFlow;
 
 /// A hash leaves its entry when its image outgrows either.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 256, len_max: 64 };
+pub(super) const INSIDE: Inside = Inside { bytes_max: 256, len_max: 64, few: 32 };
 /// What a pair keeps for its field.
 pub(super) fn kept<'i>(pair: &Pair<'i>) -> Kept<'i> {
     let deadline = pair.mark.map_or(Deadline::Never, |mark| Mark::read(mark).0);

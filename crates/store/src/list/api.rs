@@ -2,10 +2,10 @@
 //! entry's pointer from then on.
 //!
 //! ```text
-//!           image beyond 192 bytes or 128 elements
+//!           image beyond 192 bytes or 128 elements, and 2 KB or 32 elements
 //!   image  ---------------------------------------->  tree
 //!          <----------------------------------------
-//!           at most 64 bytes as a listpack and 32 elements, after a removal
+//!           by half of that, after a removal
 //! ```
 //!
 //! [`ListMut`] holds the entry while the list is edited and writes the list back when it is dropped, so an

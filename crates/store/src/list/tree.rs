@@ -11,7 +11,7 @@ use pack::seq::{Limits, Seq};
 use std::ops::ControlFlow;
 
 /// The limits of a list inside its entry.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128 };
+pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128, few: 32 };
 /// If more elements than this are removed at once, their sizes are not added up.
 const SUMMED_LEN_MAX: u64 = 1024;
 

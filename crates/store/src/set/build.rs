@@ -80,6 +80,5 @@ fn has_image(members: &[Item<'_>]) -> bool {
     let is_short = |member: &Item<'_>| matches!(member, Item::Int(_)) || member.len() <= TEXT_BYTES_MAX;
     members.len() <= FEW_MAX
         && members.iter().all(is_short)
-        && INSIDE
-            .holds(members.iter().map(|member| items::item_bytes(*member)).sum(), || members.len() as u64)
+        && INSIDE.holds(items::len_bytes_of(members), || members.len() as u64)
 }

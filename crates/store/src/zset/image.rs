@@ -9,7 +9,7 @@ use base::hash::Seed;
 use pack::sorted::{Sorted, image};
 
 /// The limits of a sorted set inside its entry.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128 };
+pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128, few: 32 };
 /// What an edit of a sorted set goes by.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'v> {

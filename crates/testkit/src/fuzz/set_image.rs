@@ -41,12 +41,12 @@ fn of_items(data: &[u8]) {
         let member = Item::classify(piece);
         match items::find(&image, member) {
             Some(range) => {
-                image.drain(range);
+                items::remove(&mut image, range);
                 let at = twin.iter().position(|other| *other == piece).expect("a member came from nowhere");
                 twin.remove(at);
             }
             None => {
-                let len_bytes = image.len() + items::item_bytes(member);
+                let len_bytes = items::len_bytes_with(&image, member);
                 items::append(&mut image, member);
                 assert_eq!(image.len(), len_bytes);
                 twin.push(piece);

@@ -152,6 +152,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("hset of 20", "hash-20", "HSET w:# field:13 changed", 20_000),
     of("hincrby of 20", "hash-20", "HINCRBY w:# count 1", 20_000),
     of("zincrby of 24", "zset-24", "ZINCRBY x:# 3 123e4567-e89b-12d3-a456-426614174015", 20_000),
+    of("sismember of 44", "set-44", "SISMEMBER v:# 0000000000000030", 20_000),
+    of("scard of 24", "set-24", "SCARD v:#", 20_000),
+    of("scard of 44", "set-44", "SCARD v:#", 20_000),
+    of("srandmember of 44", "set-44", "SRANDMEMBER v:#", 20_000),
     consuming("ltrim integers", "long-lists", "LTRIM numbers 1 -2", 0),
     one("lpos near an end", "long-lists", "LPOS long element:99990 RANK -1"),
     consuming("lrem near an end", "long-lists", "LREM long -1 same", 0),
@@ -279,6 +283,7 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
     }),
     ("zset-24", |send| keyed(send, 20_000, |n| pairs("ZADD", "x", n, 24, |i| (i.to_string(), uuid(i))))),
     ("set-24", |send| keyed(send, 20_000, |n| elements("SADD", &format!("v:{n}"), 0..24, uuid))),
+    ("set-44", |send| keyed(send, 20_000, |n| elements("SADD", &format!("v:{n}"), 0..44, id))),
     ("long-bits", |send| send(&split("SETBIT longbits 32000000 1"))),
     ("like-sets", |send| {
         (0..2)
@@ -341,6 +346,11 @@ fn leader_board(send: Send<'_>) -> Result<(), String> {
 /// Texts of 36 bytes, as many programs make them for names.
 fn uuid(n: u64) -> String {
     format!("123e4567-e89b-12d3-a456-{:012}", 426_614_174_000 + n)
+}
+
+/// Sixteen digits; those in front keep it from being an integer.
+fn id(n: u64) -> String {
+    format!("{n:016}")
 }
 
 /// A list of integers in order, and one of texts of which the last are the same.
