@@ -62,7 +62,7 @@ pub use event::{Classes, Event, Listener, Offer, Told};
 pub use eviction::beside::Beside;
 pub use eviction::choose::{Evictor, Outcome, counted_holes};
 pub use eviction::policy::{Eviction, Policy};
-pub use eviction::uses::Usage;
+pub use eviction::uses::{Replaced, Usage};
 pub use expiry::deadline::Deadline;
 pub use halt::Halt;
 pub use hash::api::{Hash, HashMut};

@@ -337,9 +337,9 @@ fn store(
         StoredScore::Position => one.score,
         StoredScore::Distance => in_unit(one, query),
     };
-    let existed = call.view.remove(&destination);
+    let replaced = call.view.remove_for_result(&destination);
     if found.is_empty() {
-        call.view.changed(&destination, u64::from(existed), Event::DEL);
+        call.view.changed(&destination, u64::from(replaced.existed), Event::DEL);
     } else {
         let mut set = call.view.zset_or_new(&destination)?;
         let entry = |one| ZEntry { score: score(one), member: ZMember::classify(results.name(one)) };
@@ -347,7 +347,7 @@ fn store(
         debug_assert!(is_built, "no member is there twice");
         drop(set);
         let event = if grammar == Grammar::SearchStore { "geosearchstore" } else { "georadiusstore" };
-        call.view.note_stored(existed);
+        call.view.note_stored(&destination, &replaced);
         call.view.changed(&destination, found.len() as u64, Event::zset(event));
     }
     call.reply.int(found.len() as i64);

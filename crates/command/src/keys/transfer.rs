@@ -101,12 +101,11 @@ fn copy(call: &mut Call<'_, '_>) -> Done {
     if is_same(source, &destination) {
         return Err(Error::same_key());
     }
-    let is_there = call.view.exists_used(source);
-    call.view.note_lookup(source, is_there);
+    let value = call.view.copy(source);
+    call.view.note_lookup(source, value.is_some());
     let is_free = occupied == Occupied::Replace || !call.view.exists_used(&destination);
-    let value = if is_there && is_free { call.view.copy(source) } else { None };
-    let is_copied = value.is_some();
-    if let Some(value) = value {
+    let is_copied = value.is_some() && is_free;
+    if let Some(value) = value.filter(|_| is_free) {
         call.view.put_taken(&destination, value);
         call.view.changed(&destination, 1, Event::generic("copy_to"));
     }

@@ -188,7 +188,6 @@ fn store(call: &mut Call<'_, '_>, merge: Merge) -> Done {
         (_, Merge::Union) => Event::set("sunionstore"),
         (_, Merge::Difference) => Event::set("sdiffstore"),
     };
-    call.view.note_stored(existed);
     call.view.changed(destination, u64::from(existed || len > 0), event);
     call.reply.int(len as i64);
     Ok(())

@@ -113,9 +113,9 @@ fn store(
     event: Event,
     reply: &mut Reply,
 ) {
-    let existed = view.remove(destination);
+    let replaced = view.remove_for_result(destination);
     if entries.is_empty() {
-        view.changed(destination, u64::from(existed), Event::DEL);
+        view.changed(destination, u64::from(replaced.existed), Event::DEL);
     } else {
         let mut set = view.zset_or_new(destination).expect("whatever was there was removed");
         set.announce(entries.len() as u64, longest);
@@ -123,7 +123,7 @@ fn store(
         let is_built = set.build(&mut entries);
         debug_assert!(is_built, "no member is there twice");
         drop(set);
-        view.note_stored(existed);
+        view.note_stored(destination, &replaced);
         view.changed(destination, 1, event);
     }
     reply.int(entries.len() as i64);

@@ -40,6 +40,12 @@ fn work(jobs: &Jobs, server: &Weak<Server>) {
                 next = server.upgrade().map_or(Next::Asked, |server| turn(&mut defrag, &server));
                 jobs.note_defrag(next != Next::Asked);
             }
+            Job::EndChange => {
+                if let Some(server) = server.upgrade() {
+                    server.keyspace.end_change_of_uses();
+                }
+                jobs.note_change_ended();
+            }
             Job::End => break,
         }
     }

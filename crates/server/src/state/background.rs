@@ -25,6 +25,8 @@ pub(crate) enum Job {
     Unite(usize),
     /// Move data together.
     Defrag,
+    /// Set to 0 what is recorded of uses under the policy of before.
+    EndChange,
     /// Return.
     End,
 }
@@ -50,6 +52,8 @@ struct Counts {
     page_us: AtomicU64,
     /// Data is being moved, or is about to be.
     is_defragging: AtomicBool,
+    /// A job [`Job::EndChange`] waits or goes on.
+    is_changing: AtomicBool,
 }
 
 impl Background {
@@ -111,6 +115,11 @@ impl Background {
         }
     }
 
+    /// Has records of uses set to 0, after a change of policy.
+    pub(crate) fn end_change_of_uses(&self) {
+        self.ask_once(&self.counts.is_changing, Job::EndChange);
+    }
+
     /// Asks for a job unless it is asked for, or going on, already.
     fn ask_once(&self, is_asked: &AtomicBool, job: Job) {
         if !is_asked.swap(true, Relaxed) {
@@ -163,6 +172,11 @@ impl Jobs {
             self.counts.page_us.store(page_us, Relaxed);
         }
         self.counts.is_uniting.store(false, Relaxed);
+    }
+
+    /// Records of uses are all under the policy that was new.
+    pub(crate) fn note_change_ended(&self) {
+        self.counts.is_changing.store(false, Relaxed);
     }
 
     /// Whether data is still being moved.

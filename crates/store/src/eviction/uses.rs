@@ -205,6 +205,13 @@ impl Touch {
     }
 }
 
+/// What a command has removed to put its result there (SUNIONSTORE, SORT ... STORE).
+pub struct Replaced {
+    pub existed: bool,
+    /// What was recorded of its uses.
+    byte: Option<u8>,
+}
+
 impl Keyspace {
     /// Tells which policy will be in force, before any command runs under it. Until the first call, uses are
     /// recorded if the settings of a command ask for it.
@@ -261,6 +268,28 @@ impl View<'_> {
         let (db, ..) = self.shard_mut(key).db_to_use(key.db());
         if let Some(db) = db {
             db.map.find_used(key.hash, key.bytes(), |_| byte);
+        }
+    }
+
+    /// Removes what is under the key, so that a result can be put there. That takes over what is recorded of
+    /// the key's uses, with one more ([`View::note_stored`]).
+    pub fn remove_for_result(&mut self, key: &Key<'_>) -> Replaced {
+        let byte = match self.uses().is_kept() {
+            true => self.map(key).and_then(|map| map.use_of(key.hash, key.bytes())),
+            false => None,
+        };
+        Replaced { existed: self.remove(key), byte }
+    }
+
+    pub(crate) fn take_over_uses(&mut self, key: &Key<'_>, replaced: &Replaced) {
+        let Some(byte) = replaced.byte.filter(|_| replaced.existed) else { return };
+        let touch = match self.leaves_trace() {
+            true => self.uses().touch(&self.settings().eviction),
+            false => Touch::None,
+        };
+        let (db, _, random) = self.shard_mut(key).db_to_use(key.db());
+        if let Some(db) = db {
+            db.map.find_used(key.hash, key.bytes(), |_| touch.next(byte, random));
         }
     }
 

@@ -369,3 +369,22 @@ fn uses_after_a_change_of_policy_outlive_the_round_that_follows_it() {
         }
     }
 }
+
+#[test]
+fn counts_are_kept_once_the_change_to_them_has_ended() {
+    let (keyspace, lru, lfu) = (keyspace(4), settings(Policy::AllkeysLru), settings(Policy::AllkeysLfu));
+    keyspace.go_by(lru.eviction.policy);
+    (0..250_000).for_each(|n| set(&keyspace, &lru, at(0), &format!("k{n}")));
+    tend(&keyspace, &lru, 0, 3);
+    keyspace.go_by(lfu.eviction.policy);
+    assert!(keyspace.tend_uses(at(3), &lfu.eviction), "a round over 250,000 keys takes more than one call");
+    keyspace.end_change_of_uses();
+    let key = |n: usize| format!("k{}", n * 1000);
+    (0..250).for_each(|n| get(&keyspace, &lfu, at(3), &key(n)));
+    assert!(!keyspace.tend_uses(at(4), &lfu.eviction));
+    tend(&keyspace, &lfu, 4, 10);
+    for n in 0..250 {
+        assert_eq!(usage(&keyspace, &lfu, at(10), &key(n)), Usage::Frequency(1), "{}", key(n));
+    }
+    assert_eq!(usage(&keyspace, &lfu, at(10), "k1"), Usage::Frequency(0));
+}

@@ -11,7 +11,7 @@
 use crate::event::{Classes, Event, Listener, Told};
 use crate::field_names::Names;
 use crate::keyspace::shard::{Db, Shard};
-use crate::{Key, Keyspace, View};
+use crate::{Key, Keyspace, Replaced, View};
 use base::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -196,10 +196,11 @@ impl View<'_> {
         }
     }
 
-    /// The command has written a key that `existed`, or not, when it began: one that did is not new, though
-    /// it was removed meanwhile.
-    pub fn note_stored(&mut self, existed: bool) {
-        self.aside.has_created &= !existed;
+    /// The command has put its result in the place of what was there when it began: then the key is not new,
+    /// though it was removed meanwhile.
+    pub fn note_stored(&mut self, key: &Key<'_>, replaced: &Replaced) {
+        self.aside.has_created &= !replaced.existed;
+        self.take_over_uses(key, replaced);
     }
 
     /// A command has made so many changes to this key, as Redis counts them, perhaps none. `event` is what is

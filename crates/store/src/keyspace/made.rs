@@ -64,8 +64,11 @@ impl View<'_> {
             let _ = self.look_hash(key);
         }
         self.remove_overdue();
+        // They have been used now, each once.
+        let leaves_trace = self.set_trace(false);
         let before = keys.iter().map(|key| self.share(key)).collect();
         let beside = self.aside(keys);
+        self.set_trace(leaves_trace);
         beside.hear_as(self.keyspace);
         (Before(before), beside)
     }
@@ -119,7 +122,7 @@ impl View<'_> {
         let Made { values, usages, mut told, counted } = made;
         for (place, value) in values {
             match value {
-                Some(value) => self.put_taken(&keys[place], value),
+                Some(value) => self.put_in_place(&keys[place], value),
                 None => drop(self.remove(&keys[place])),
             }
         }

@@ -139,7 +139,7 @@ impl View<'_> {
         match kept {
             Some(Kept { meta, start, len, outside }) => {
                 let inline = entries[start as usize..(start + len) as usize].to_vec();
-                self.put_taken(key, Taken { meta, inline, outside });
+                self.put_in_place(key, Taken { meta, inline, outside });
             }
             None => drop(self.remove(key)),
         }
@@ -147,8 +147,19 @@ impl View<'_> {
     }
 
     /// Puts a value that was taken or copied under `key`, with its deadline, in the place of whatever was
-    /// there.
+    /// there. As in Redis the key is a new one, and what was there counts as removed before.
     pub fn put_taken(&mut self, key: &Key<'_>, taken: Taken) {
+        self.put_as(key, taken, true);
+    }
+
+    /// The same where it is still the same key: that is no use of it.
+    pub(crate) fn put_in_place(&mut self, key: &Key<'_>, taken: Taken) {
+        let leaves_trace = self.set_trace(false);
+        self.put_as(key, taken, false);
+        self.set_trace(leaves_trace);
+    }
+
+    fn put_as(&mut self, key: &Key<'_>, taken: Taken, is_new: bool) {
         let (map, seed, mut context) = self.open(key);
         let deadline = taken.meta.deadline(&taken.inline);
         let fields_due = fields_due(taken.meta, &taken.inline, taken.outside.as_deref());
@@ -157,10 +168,12 @@ impl View<'_> {
             context.timer.volatile.hashes += 1;
             context.timer.arm_for(&mut entry, fields_due);
         }
-        // What was there counts as removed before: as in Redis the key is a new one.
         match entry {
             Entry::Occupied(mut entry) => {
                 let before = context.read(&mut entry);
+                if let Some(birth) = context.timer.birth.filter(|_| is_new) {
+                    entry.touch(|_| birth);
+                }
                 context.tell_created(key.bytes());
                 context.forget_fields(&entry);
                 context.timer.change(&mut entry, before.deadline, deadline);

@@ -580,6 +580,10 @@ impl<'k> View<'k> {
     }
 
     /// Sets whether a lookup counts as a use from here on (CLIENT NO-TOUCH), and returns what was set before.
+    pub(crate) fn leaves_trace(&self) -> bool {
+        self.leaves_trace
+    }
+
     pub(crate) fn set_trace(&mut self, leaves_trace: bool) -> bool {
         std::mem::replace(&mut self.leaves_trace, leaves_trace)
     }

@@ -49,7 +49,7 @@ impl Shadow {
                 self.keyspace.expire(self.now, self.random.below(100) as usize, &mut garbage);
             }
             11..13 => self.evict(&mut garbage),
-            13 => self.keyspace.tend_uses(self.now, &self.settings.eviction),
+            13 => self.change_uses(),
             14 => self.settings.eviction = self.policy(),
             _ => self.upset(&mut garbage),
         }
@@ -80,6 +80,12 @@ impl Shadow {
             }
         }
         garbage.extend(view.take_garbage());
+    }
+
+    fn change_uses(&mut self) {
+        if self.keyspace.tend_uses(self.now, &self.settings.eviction) {
+            self.keyspace.end_change_of_uses();
+        }
     }
 
     fn policy(&mut self) -> Eviction {

@@ -152,10 +152,11 @@ impl View<'_> {
     /// Puts a result under `key`, without a deadline, in the place of whatever was there. An empty result is
     /// not stored, and only removes the key. Returns whether the key existed.
     pub fn put_set(&mut self, key: &Key<'_>, set: NewSet<'_>) -> bool {
-        let existed = self.remove(key);
+        let replaced = self.remove_for_result(key);
         if !set.is_empty() {
             SetMut::of_new(self.site_or_new(key), set);
+            self.note_stored(key, &replaced);
         }
-        existed
+        replaced.existed
     }
 }

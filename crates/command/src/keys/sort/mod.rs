@@ -214,14 +214,14 @@ fn store(view: &mut View<'_>, destination: &Key<'_>, results: &Results, reply: &
     if results.len_max() > view.settings().lengths.element_bytes_max {
         return Err(Error::element_too_long());
     }
-    let existed = view.remove(destination);
+    let replaced = view.remove_for_result(destination);
     if results.len() == 0 {
-        view.changed(destination, u64::from(existed), Event::DEL);
+        view.changed(destination, u64::from(replaced.existed), Event::DEL);
     } else {
         let mut list = view.list_or_new(destination).expect("whatever was there was removed");
         results.iter().for_each(|result| list.push(End::Tail, result.unwrap_or_default()));
         drop(list);
-        view.note_stored(existed);
+        view.note_stored(destination, &replaced);
         view.changed(destination, results.len() as u64, Event::list("sortstore"));
     }
     reply.int(results.len() as i64);

@@ -42,7 +42,7 @@ impl Executor<'_> {
     pub(crate) fn tend_uses(&mut self) {
         self.begin();
         if !self.is_shut_out {
-            self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
+            self.tend_records();
         }
         self.end();
     }
@@ -61,7 +61,13 @@ impl Executor<'_> {
     pub(super) fn heed_policy(&mut self) {
         if std::mem::take(&mut self.is_policy_new) {
             cold_path();
-            self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction);
+            self.tend_records();
+        }
+    }
+
+    fn tend_records(&self) {
+        if self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction) {
+            self.server.background.end_change_of_uses();
         }
     }
 
