@@ -55,6 +55,11 @@ impl<'v> ValueRef<'v> {
         Hash::of(self.parts, self.seed, self.now).ok()
     }
 
+    /// Whether it is a hash whose fields are all past their deadlines, which is as good as gone.
+    pub fn is_over(&self) -> bool {
+        self.hash().is_some_and(|hash| hash.live_len() == 0)
+    }
+
     /// The sorted set; None where the value is of another type.
     pub fn zset(&self) -> Option<ZSet<'v>> {
         ZSet::of(self.parts, self.seed).ok()

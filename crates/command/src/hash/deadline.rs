@@ -330,6 +330,7 @@ fn set_deadline(
     }
     if time <= now {
         hash.remove(field);
+        hash.count_expired();
         return DELETED;
     }
     hash.set_deadline(field, Deadline::At(time));

@@ -132,7 +132,7 @@ fn draw<'v>(
     shows: Shows,
     spare: impl FnOnce() -> (Item<'v>, Item<'v>),
 ) {
-    let (field, value) = hash.random(random).unwrap_or_else(spare);
+    let (field, value) = hash.draw(random).unwrap_or_else(spare);
     show(reply, field, value, shows);
 }
 

@@ -182,7 +182,10 @@ fn apply(hash: &mut HashMut<'_>, field: &[u8], old: Deadline, change: Change, no
     match change {
         Change::None => false,
         Change::To(Deadline::Never) if old == Deadline::Never => false,
-        Change::To(Deadline::At(at)) if at <= now => hash.remove(field),
+        Change::To(Deadline::At(at)) if at <= now => {
+            hash.count_expired();
+            hash.remove(field)
+        }
         Change::To(new) => {
             hash.set_deadline(field, new);
             true
@@ -351,6 +354,7 @@ fn write_all(hash: &mut HashMut<'_>, args: Args<'_>, writing: &Writing, now: Mil
             true => {
                 hash.expect_text(field, value);
                 hash.remove(field);
+                hash.count_expired();
             }
             false => {
                 hash.set(field, value, lifetime);

@@ -80,7 +80,8 @@ fn decoded(call: &mut Call<'_, '_>) -> Option<u64> {
 fn dump(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let is_there = call.view.exists_used(key);
-    let Some(snapshot) = call.view.snapshot(key).filter(|_| is_there) else {
+    let snapshot = call.view.snapshot(key).filter(|_| is_there);
+    let Some(snapshot) = snapshot.filter(|snapshot| !snapshot.value().is_over()) else {
         call.reply.null();
         return Ok(());
     };

@@ -197,8 +197,7 @@ pub(crate) fn visit(
 }
 
 fn save_entry(writer: &mut Writer<'_>, entry: &FrozenEntry<'_>, settings: &Settings) {
-    // A hash whose fields are all past their deadline is as good as gone.
-    if entry.value.hash().is_some_and(|hash| hash.live_len() == 0) {
+    if entry.value.is_over() {
         return;
     }
     if let Deadline::At(Millis(at)) = entry.deadline {

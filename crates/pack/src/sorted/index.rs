@@ -216,3 +216,30 @@ fn chunk_end(entries: &[Entry]) -> usize {
     let last = entries[BUILT_COUNT - 1].place;
     BUILT_COUNT + entries[BUILT_COUNT..].iter().take_while(|entry| entry.place == last).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::random::Random;
+    use std::collections::BTreeSet;
+
+    /// The leaf behind it takes over its range, and begins behind that.
+    #[test]
+    fn the_first_leaf_may_become_empty_and_its_places_be_taken_again() {
+        let entry = |place: u64| Entry { place: place as u32, score: 1.0 };
+        for seed in 0..20 {
+            let (mut random, mut index, mut twin) =
+                (Random::new(seed), Index::of(Vec::new()), BTreeSet::new());
+            for turn in 0..5000 {
+                let is_growing = turn < 1500;
+                let place = random.below(1 << 16) << 16;
+                match random.below(10) < if is_growing { 9 } else { 1 } {
+                    true if twin.insert(place) => index.insert(entry(place)),
+                    true => {}
+                    false => twin.pop_first().into_iter().for_each(|first| index.remove(entry(first))),
+                }
+            }
+            assert!(index.entries().iter().map(|entry| u64::from(entry.place)).eq(twin));
+        }
+    }
+}

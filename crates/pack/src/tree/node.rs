@@ -136,6 +136,14 @@ impl<O: Order, L: Leaf> Child<O, L> {
         }
     }
 
+    /// Whether both are pointers to the same leaf or node.
+    pub(crate) fn is(&self, other: &Child<O, L>) -> bool {
+        const { Self::THIN };
+        // SAFETY: whatever they are, they are a pointer each.
+        let address = |child| unsafe { std::mem::transmute_copy::<Child<O, L>, usize>(child) };
+        address(self) == address(other)
+    }
+
     /// # Safety
     /// `level` is the child's: 0 for a leaf. The child is not used again.
     pub(crate) unsafe fn release(&mut self, level: usize) {

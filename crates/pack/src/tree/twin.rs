@@ -69,10 +69,15 @@ impl<O: Order, L: Leaf> Inner<O, L> {
     pub(super) fn settle(&self) {
         let (old, _, replaced) = twins::part(self.head.cast());
         for slot in (0..self.count()).filter(|slot| replaced >> slot & 1 == 0) {
-            // SAFETY: the child is at its level, and is the old node's; what is written is our own.
+            // SAFETY: the child is at its level, and is the old node's; what is written is our own. Another
+            // thread may be reading the pointer, so it is not written where it is the same, as it is unless
+            // the child had too many owners.
             unsafe {
                 let place = self.children_start().add(slot);
-                place.write((*place).share(self.level() - 1));
+                let ours = (*place).share(self.level() - 1);
+                if !ours.is(&*place) {
+                    place.write(ours);
+                }
             }
         }
         // SAFETY: the old node lives: had it gone, there would be no pair.

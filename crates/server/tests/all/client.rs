@@ -197,7 +197,7 @@ impl<S: Stream> Client<S> {
         }
         let count = String::from_utf8_lossy(&into[start + 1..]).trim().parse().unwrap_or(0_usize);
         match into[start] {
-            b'$' | b'=' => into.extend(self.read(count + 2)),
+            b'$' | b'=' if into[start + 1] != b'-' => into.extend(self.read(count + 2)),
             b'*' | b'~' | b'>' => (0..count).for_each(|_| self.read_reply(into)),
             b'%' => (0..count * 2).for_each(|_| self.read_reply(into)),
             _ => {}

@@ -31,6 +31,42 @@ fn keys_go_when_their_time_comes_without_being_looked_at() {
 }
 
 #[test]
+fn fields_that_a_deadline_in_the_past_removes_count_as_expired() {
+    let (server, _time) = start_at_noon(config());
+    let mut client = Client::connect(&server);
+    for (command, removed) in [
+        ("HPEXPIREAT h 1 FIELDS 3 a a none", 1),
+        ("HEXPIRE h 0 FIELDS 2 a b", 2),
+        ("HPEXPIREAT h 1 GT FIELDS 2 a b", 0),
+        ("HGETEX h PXAT 1 FIELDS 2 a none", 1),
+        ("HSETEX h PXAT 1 FIELDS 3 a 1 d 2 d 3", 3),
+        ("HDEL h a", 0),
+    ] {
+        client.check("CONFIG RESETSTAT", "+OK\r\n");
+        client.raw("HSET h a 1 b 2 c 3");
+        client.raw(command);
+        assert_eq!(client.info("expired_subkeys"), removed.to_string(), "{command}");
+    }
+}
+
+#[test]
+fn a_hash_whose_fields_are_all_past_their_time_is_not_dumped() {
+    let (server, time) = start_at_noon(config());
+    let mut client = Client::connect(&server);
+    let fields: Vec<String> = (0..300).map(|n| format!("f{n}")).collect();
+    for count in [1, 300] {
+        let values: Vec<String> = fields[..count].iter().map(|field| format!("{field} v")).collect();
+        client.raw(&format!("HSET h {}", values.join(" ")));
+        client.raw(&format!("HPEXPIRE h 10 FIELDS {count} {}", fields[..count].join(" ")));
+        client.check("CLIENT PAUSE 1000 WRITE", "+OK\r\n");
+        time.advance(Duration::from_millis(20));
+        client.check("DUMP h", "$-1\r\n");
+        client.check("CLIENT UNPAUSE", "+OK\r\n");
+        client.wait_for("EXISTS h", ":0");
+    }
+}
+
+#[test]
 fn a_key_past_its_time_is_gone_for_whoever_looks() {
     let (server, time) = start_at_noon(config());
     let mut client = Client::connect(&server);

@@ -39,7 +39,7 @@ use std::ops::ControlFlow;
 /// At most so many fields that are due are removed when a hash is opened to be edited. The sweeper removes
 /// the others.
 const EXPIRED_AT_ONCE: u64 = 128;
-/// After so many draws in a row that hit fields past their deadline, HRANDFIELD gives up.
+/// After so many draws in a row that hit fields past their deadline it is seen whether others are left.
 const DRAWS_MAX: u32 = 100;
 
 /// A hash, to read.
@@ -198,8 +198,22 @@ impl<'v> Hash<'v> {
         })
     }
 
-    /// A field chosen uniformly, and its value; None where all are past their deadline.
+    /// A field chosen uniformly, and its value; None where all are past their deadline. Where nearly all are,
+    /// this takes as long as a walk through all of them.
     pub fn random(&self, random: &mut Random) -> Option<(Item<'v>, Item<'v>)> {
+        self.draw(random).or_else(|| self.draw_patiently(random))
+    }
+
+    /// Draws that each hit one of all fields find one that is alive after as many as there are, on average.
+    #[cold]
+    fn draw_patiently(&self, random: &mut Random) -> Option<(Item<'v>, Item<'v>)> {
+        let is_any_alive = self.live_len() > 0;
+        is_any_alive.then(|| std::iter::repeat_with(|| self.draw(random)).flatten().next()).flatten()
+    }
+
+    /// A field chosen uniformly, and its value; None where nearly all are past their deadline, and no other
+    /// was found.
+    pub fn draw(&self, random: &mut Random) -> Option<(Item<'v>, Item<'v>)> {
         for _ in 0..DRAWS_MAX {
             let (field, kept) = match self.source {
                 Source::Image(image) => {
@@ -455,6 +469,11 @@ impl<'v> HashMut<'v> {
             self.note_overdue(field);
         }
         before == Before::Field
+    }
+
+    /// Counts a field as expired that a command has removed, because the deadline that it gives has passed.
+    pub fn count_expired(&mut self) {
+        self.edit.site.context.stats.expired_fields += 1;
     }
 
     /// Gives a field that is there another deadline. The command must remove the field instead if that

@@ -249,6 +249,30 @@ fn fields_past_their_deadline_are_gone_for_readers_before_anybody_removes_them()
 }
 
 #[test]
+fn one_of_a_thousand_fields_that_is_alive_is_found_each_time() {
+    let keyspace = keyspace(0);
+    with(&keyspace, NOW, "h", |view, key| {
+        let mut hash = view.hash_or_new(key).unwrap();
+        (0..1000).for_each(|n| {
+            let lifetime = if n == 500 { Lifetime::Endless } else { Lifetime::Until(Millis(NOW.0 + 10)) };
+            hash.set(format!("f{n}").as_bytes(), b"v", lifetime);
+        });
+    });
+    keyspace.rest_expiry();
+    with(&keyspace, Millis(NOW.0 + 10), "h", |view, key| {
+        let hash = view.hash(key).unwrap().expect("one is alive");
+        let mut random = Random::new(1);
+        for _ in 0..100 {
+            assert_eq!(hash.random(&mut random).map(|(field, _)| owned(field)), Some(b"f500".to_vec()));
+        }
+    });
+    with(&keyspace, NOW, "h", |view, key| view.hash_or_new(key).unwrap().remove(b"f500"));
+    with(&keyspace, Millis(NOW.0 + 10), "h", |view, key| {
+        assert!(view.hash(key).unwrap().is_none_or(|hash| hash.random(&mut Random::new(1)).is_none()));
+    });
+}
+
+#[test]
 fn a_small_hash_keeps_the_order_in_which_fields_came() {
     let keyspace = keyspace(0);
     with(&keyspace, NOW, "h", |view, key| {

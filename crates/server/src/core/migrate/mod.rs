@@ -85,7 +85,8 @@ impl Migration {
             let (mut view, key) = keyspace.lock_one_hashed(db, now, &config.store, name, hash);
             view.count_lookups();
             let is_there = view.exists(&key) && seen.insert(name);
-            let Some(value) = view.snapshot(&key).filter(|_| is_there) else { continue };
+            let value = view.snapshot(&key).filter(|value| is_there && !value.value().is_over());
+            let Some(value) = value else { continue };
             let deadline = view.deadline(&key).unwrap_or(Deadline::Never);
             let mark = Mark::default();
             let spot = Spot { shard: keyspace.shard_number(hash), db, key: name };
