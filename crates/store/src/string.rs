@@ -31,6 +31,8 @@ pub enum LookUp {
     All,
     /// The keys up to that one.
     UntilRefused,
+    /// All, by a command that has looked them up already: it has used them once.
+    Again,
 }
 
 /// Whether an edit made a string longer. A string that it created counts as longer.
@@ -161,14 +163,17 @@ impl View<'_> {
         // A lookup counts and lists overdue keys, so it borrows the view mutably and its result cannot be
         // kept: all keys are looked up first, and read again by `peek` to be lent together.
         let mut is_there = Vec::with_capacity(keys.len());
+        let leaves_trace = self.leaves_trace();
+        self.set_trace(leaves_trace && look_up != LookUp::Again);
         for key in keys {
             match (self.string(key), look_up) {
                 (Err(wrong), LookUp::UntilRefused) => return Err(wrong),
                 // A value of another type: the second lookup below returns the error.
-                (Err(_), LookUp::All) => is_there.push(true),
+                (Err(_), _) => is_there.push(true),
                 (Ok(item), _) => is_there.push(item.is_some()),
             }
         }
+        self.set_trace(leaves_trace);
         let read = |(key, is_there): (&Key<'_>, bool)| {
             let found = self.peek(key).filter(|_| is_there);
             found.map(|found| string_value(Meta(found.meta), found.inline, found.outside)).transpose()

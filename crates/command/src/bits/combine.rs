@@ -99,7 +99,7 @@ fn combined(call: &mut Call<'_, '_>, operation: Operation) -> Result<Vec<u8>, Er
     // well.
     let is_read = sources.iter().any(|key| key.bytes() == dest.bytes());
     let room = if is_read { None } else { call.view.reclaim(dest) };
-    let items = call.view.strings(sources, LookUp::All)?;
+    let items = call.view.strings(sources, LookUp::Again)?;
     let mut texts = vec![I64Text::new(); items.len()];
     let rows: Vec<&[u8]> = (items.iter().zip(&mut texts))
         .map(|(item, scratch)| item.as_ref().map_or(&b""[..], |item| item.text(scratch)))

@@ -31,6 +31,11 @@ fn work(jobs: &Jobs, server: &Weak<Server>) {
                 pack::arena::purge(PURGED_BLOCKS);
                 jobs.note_purged();
             }
+            Job::Trim => {
+                // Before the work: what is freed from here on may be asked for again.
+                jobs.note_trimmed();
+                pack::arena::trim();
+            }
             Job::Unite(pages) => {
                 let began = meter.read();
                 let made = pack::arena::unite(pages);

@@ -21,6 +21,8 @@ pub(crate) enum Job {
     Free(Garbage, i64),
     /// Give free pages back.
     Purge,
+    /// Give back the pages of small blocks that the C library keeps.
+    Trim,
     /// Make so many huge pages of full extents.
     Unite(usize),
     /// Move data together.
@@ -46,6 +48,8 @@ struct Counts {
     waiting_bytes: AtomicI64,
     /// A purge is waiting or going on.
     is_purging: AtomicBool,
+    /// The same of what the C library keeps.
+    is_trimming: AtomicBool,
     /// Full extents are becoming huge pages, or are about to.
     is_uniting: AtomicBool,
     /// How long a huge page has taken to make, the last time.
@@ -93,6 +97,11 @@ impl Background {
         if pack::arena::is_purge_due() {
             self.ask_once(&self.counts.is_purging, Job::Purge);
         }
+    }
+
+    /// Gives back the pages of small blocks, after very many were freed.
+    pub(crate) fn trim(&self) {
+        self.ask_once(&self.counts.is_trimming, Job::Trim);
     }
 
     /// Puts full extents into so many huge pages, if there are any.
@@ -164,6 +173,11 @@ impl Jobs {
     /// A purge is done; the next may be asked for.
     pub(crate) fn note_purged(&self) {
         self.counts.is_purging.store(false, Relaxed);
+    }
+
+    /// Small blocks have been given back; more may be.
+    pub(crate) fn note_trimmed(&self) {
+        self.counts.is_trimming.store(false, Relaxed);
     }
 
     /// So many huge pages were made in this time; the next may be asked for.

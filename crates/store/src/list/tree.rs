@@ -75,6 +75,9 @@ impl ListTree {
     /// beyond [`SUMMED_LEN_MAX`] elements the size becomes unknown; `settle` measures it again when the list
     /// is short enough for its name to depend on it.
     pub(crate) fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
+        if count == 0 {
+            return;
+        }
         if count <= SUMMED_LEN_MAX {
             let removed = self.sum(index, count);
             self.shrink(removed);

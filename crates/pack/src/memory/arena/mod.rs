@@ -123,10 +123,22 @@ pub fn purge(budget: usize) -> usize {
     MAPPINGS.purge(budget) + STRIPE.iter().map(|s| s.purge(budget)).sum::<usize>()
 }
 
-/// Gives back what [`purge`] would keep for some calls more, and what the C library keeps of small blocks
-/// that were freed. The latter takes a while where there are many.
+/// Gives back what [`purge`] would keep for some calls more, and does what [`trim`] does.
 pub fn purge_kept() {
     MAPPINGS.purge_all();
+    give_up_passing();
+    trim();
+}
+
+/// Gives back to the C library the small blocks that this thread keeps for its interpreter: some 20,000 at
+/// most.
+pub fn give_up_passing() {
+    passing::give_up();
+}
+
+/// Gives back the pages of small blocks that were freed to the C library. That takes a while where there are
+/// many.
+pub fn trim() {
     // SAFETY: it looks at nothing but the library's own free blocks, under its locks.
     #[cfg(target_env = "gnu")]
     unsafe {

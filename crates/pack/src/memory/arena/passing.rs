@@ -66,8 +66,8 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
-    fn drop(&mut self) {
+impl Kept {
+    fn give_up(&self) {
         for size in 1..SIZES {
             let layout = rounded(size * ALIGN);
             loop {
@@ -80,6 +80,19 @@ impl Drop for Kept {
             }
         }
     }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+/// Gives what this thread keeps back to the C library. After an interpreter has shrunk, each such block may be
+/// the only one in its page.
+pub(super) fn give_up() {
+    // A thread that is ending has given it back.
+    let _ = KEPT.try_with(Kept::give_up);
 }
 
 /// What is asked of the C library for a block of `size` bytes.

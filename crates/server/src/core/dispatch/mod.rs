@@ -204,6 +204,8 @@ pub(crate) struct Executor<'s> {
     scripts: ScriptsRun,
     interpreter: Option<Box<Interpreter>>,
     functions: Option<Box<FunctionInterpreter>>,
+    /// The most bytes that the two had since their pages were given back, as far as it was noticed.
+    interpreters_bytes_max: u64,
     /// While a script runs: the wall clock in microseconds, once it was read.
     stopped_us: Option<Cell<Option<i64>>>,
     /// What the script that runs here has done so far, as long as it may be taken back.
@@ -269,6 +271,7 @@ impl<'s> Executor<'s> {
             scripts: ScriptsRun::InAttempts,
             interpreter: None,
             functions: None,
+            interpreters_bytes_max: 0,
             stopped_us: None,
             attempt: None,
             attempts: Attempts::default(),

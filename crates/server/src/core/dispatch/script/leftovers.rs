@@ -1,6 +1,7 @@
 //! What scripts have left in the interpreters of a thread: garbage, which Lua's own collector goes on with
 //! only while scripts run, and interpreters whose scripts or libraries have all gone. Whoever has time looks
-//! after it: the thread of scripts when nothing waits for it, a worker ten times a second.
+//! after it: the thread of scripts when nothing waits for it, a worker ten times a second. When much has gone
+//! its pages go back to the system too.
 use super::super::Executor;
 use crate::state::clock::Stopwatch;
 use script::Machine;
@@ -11,6 +12,8 @@ use std::time::Duration;
 const BUDGET: Duration = Duration::from_micros(300);
 /// A step takes some ten microseconds.
 const STEPS_AT_ONCE: usize = 8;
+/// Pages are given back when the interpreters of a thread have become so much smaller.
+const MUCH_BYTES: u64 = 4 << 20;
 
 impl Executor<'_> {
     /// Whether scripts have left something that should go, though none runs.
@@ -33,6 +36,7 @@ impl Executor<'_> {
     /// Lets some of it go. Returns whether there is more.
     pub(crate) fn clear_leftovers(&mut self) -> bool {
         let scripts = &self.server.scripts;
+        self.interpreters_bytes_max = self.interpreters_bytes_max.max(self.interpreters_bytes());
         if self.interpreter.as_ref().is_some_and(|interpreter| interpreter.is_stale(&scripts.cache)) {
             self.interpreter = None;
             self.counters.interpreter_bytes.store(0, Relaxed);
@@ -46,7 +50,26 @@ impl Executor<'_> {
             collect_for_a_moment(&interpreter.machine);
             self.note_functions();
         }
-        self.has_leftovers()
+        let has_more = self.has_leftovers();
+        if !has_more {
+            self.give_pages_back();
+        }
+        has_more
+    }
+
+    fn interpreters_bytes(&self) -> u64 {
+        let scripts = self.interpreter.as_ref().map_or(0, |its| its.machine.used_bytes());
+        let functions = self.functions.as_ref().map_or(0, |its| its.machine.used_bytes());
+        (scripts + functions) as u64
+    }
+
+    fn give_pages_back(&mut self) {
+        let bytes = self.interpreters_bytes();
+        if self.interpreters_bytes_max > bytes + MUCH_BYTES {
+            self.interpreters_bytes_max = bytes;
+            pack::arena::give_up_passing();
+            self.server.background.trim();
+        }
     }
 
     /// Ends the interpreter of functions of this thread if all that it holds has gone.
