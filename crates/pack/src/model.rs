@@ -24,13 +24,15 @@ pub(crate) enum Taste {
     Ints,
     Words,
     Mixed,
+    /// All as long, for some hundred steps; now and then another.
+    Ids,
     /// Now and then beyond any leaf.
     Huge,
 }
 
 impl Taste {
     pub(crate) fn any(random: &mut Random) -> Taste {
-        [Taste::Ints, Taste::Words, Taste::Mixed, Taste::Huge][random.below(4) as usize]
+        [Taste::Ints, Taste::Words, Taste::Mixed, Taste::Ids, Taste::Huge][random.below(5) as usize]
     }
 
     /// A value to the taste; `step` rises with each, for runs.
@@ -43,6 +45,10 @@ impl Taste {
                 1 => odd(random),
                 2 => word(random, 400),
                 _ => word(random, 30),
+            },
+            Taste::Ids => match random.below(100) {
+                0 => Taste::Mixed.value(random, step),
+                _ => id(random, [16, 36, 1, 247, 248, 8][(step / 150 % 6) as usize]),
             },
             Taste::Huge => match random.below(200) {
                 0 => word(random, 70_000),
@@ -68,6 +74,10 @@ fn int(random: &mut Random, step: u64) -> i64 {
 fn word(random: &mut Random, len_max: u64) -> Vec<u8> {
     let len = random.below(len_max + 1);
     (0..len).map(|_| b'a' + random.below(26) as u8).collect()
+}
+
+fn id(random: &mut Random, len: usize) -> Vec<u8> {
+    (0..len).map(|_| b"0123456789abcdef"[random.below(16) as usize]).collect()
 }
 
 /// Texts at the border between string and integer.

@@ -182,10 +182,16 @@ impl Width {
         (Width::for_extent(extent) == Width::One).then(|| Width::One.encode(extent) as u8)
     }
 
+    /// What a one-byte code says.
+    #[inline(always)]
+    pub(crate) fn extent_of_byte(code: u8) -> Extent {
+        Width::One.decode(u32::from(code))
+    }
+
     /// The length that a one-byte code says.
     #[inline(always)]
     pub(crate) fn len_of_byte(code: u8) -> usize {
-        Width::One.decode(u32::from(code)).len
+        Width::extent_of_byte(code).len
     }
 
     /// The sum of the lengths that `codes` says: how many bytes so many entries store.

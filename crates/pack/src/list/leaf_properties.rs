@@ -113,7 +113,9 @@ fn fill(end: End, len_max: usize, mut values: impl FnMut(u64) -> Vec<u8>) -> (us
 fn a_leaf_that_grows_at_one_end_fills_to_its_last_byte() {
     for end in [End::Head, End::Tail] {
         let (count, len) = fill(end, 8192, |_| vec![b'x'; 63]);
-        assert_eq!((count, len), ((8192 - 20) / 64, 20 + 127 * 64));
+        assert_eq!((count, len), ((8192 - 20) / 63, 20 + 129 * 63));
+        let (count, len) = fill(end, 8192, |n| vec![b'x'; if n == 3 { 62 } else { 63 }]);
+        assert_eq!((count, len), ((8192 - 20) / 64, 20 + 127 * 64 - 1));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Packed strings: a leaf whose entries lie back to back, with their lengths in a column of their own.
 //!
 //! ```text
-//!  0      kind = 1, bit 2 mirrored, bit 3 two-ended, bits 4-5 width of a length (1, 2 or 4 bytes)
+//!  0      kind = 1, bit 2 mirrored, bit 3 two-ended, bits 4-5 width of a length (1, 2 or 4 bytes, or none)
+//!  1      without lengths: the code of all
 //!  4..8   count                       all numbers little endian, 32 bits
 //!  8..12  start     where the first entry begins
 //! 12..16  end       where the last entry ends
@@ -25,16 +26,19 @@
 //! 61 62 fe 63 64 65   .. .. ..   03 f8 02     entries, room, lengths backwards (f8: an integer of 1 byte)
 //! ```
 //!
+//! Where all entries are alike, as ids are, there is no column: their length stands in the header. The first
+//! one that differs brings the column.
+//!
 //! The *tight* form, a short list inside its keyspace entry, has no room, and in its header nothing that
 //! follows from the length of the whole:
 //!
 //! ```text
-//! kind as above, and count (`tight.rs`) | entries | lengths backwards
+//! kind as above, and count (`tight.rs`) | without lengths: the code | entries | lengths backwards
 //! ```
 //!
-//! Cost: an element's bytes (integers: 1 to 8), one byte for its length, and 20 bytes a leaf; tight, 2 bytes
-//! a list. An element of 248 bytes or more makes all lengths of its leaf 2 bytes wide, one of 64 KB or more 4
-//! bytes. Limits: 4 GB a leaf and an element.
+//! Cost: an element's bytes (integers: 1 to 8), one byte for its length where not all are alike, and 20 bytes
+//! a leaf; tight, 2 bytes a list. An element of 248 bytes or more makes all lengths of its leaf 2 bytes wide,
+//! one of 64 KB or more 4 bytes. Limits: 4 GB a leaf and an element.
 
 use crate::code::lengths::{Extent, Stored, Width};
 use crate::code::probe::Probe;
@@ -61,10 +65,103 @@ enum Side {
     Back,
 }
 
+/// Where the lengths of a leaf are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    /// Nowhere: all entries are like this one, whose code takes a byte.
+    Alike(Extent),
+    Each(Width),
+}
+
+/// The two bits of a header for [`Column::Alike`].
+const ALIKE_BITS: u8 = 3;
+
+impl Column {
+    /// The column of a leaf of such entries.
+    fn of(mut extents: impl Iterator<Item = Extent>) -> Column {
+        let Some(first) = extents.next() else { return Column::Each(Width::One) };
+        let column = match Width::byte_of(first) {
+            Some(_) => Column::Alike(first),
+            None => Column::Each(Width::for_extent(first)),
+        };
+        extents.fold(column, Column::with)
+    }
+
+    #[inline]
+    fn read_head(bits: u8, code: u8) -> Column {
+        match bits & ALIKE_BITS {
+            ALIKE_BITS => Column::Alike(Width::extent_of_byte(code)),
+            bits => Column::Each(Width::from_bits(bits)),
+        }
+    }
+
+    /// The bits and the code that [`Column::read_head`] reads.
+    #[inline]
+    fn head(self) -> (u8, Option<u8>) {
+        match self {
+            Column::Alike(extent) => (ALIKE_BITS, Width::byte_of(extent)),
+            Column::Each(width) => (width.to_bits(), None),
+        }
+    }
+
+    /// How many bytes it takes for an entry.
+    #[inline]
+    fn bytes(self) -> usize {
+        match self {
+            Column::Alike(_) => 0,
+            Column::Each(width) => width.bytes(),
+        }
+    }
+
+    /// Whether it can say this.
+    #[inline]
+    fn says(self, extent: Extent) -> bool {
+        match self {
+            Column::Alike(own) => own == extent,
+            Column::Each(width) => Width::for_extent(extent) <= width,
+        }
+    }
+
+    /// The column that can say this too.
+    fn with(self, extent: Extent) -> Column {
+        match self {
+            column if column.says(extent) => column,
+            Column::Alike(_) => Column::Each(Width::for_extent(extent)),
+            Column::Each(width) => Column::Each(width.max(Width::for_extent(extent))),
+        }
+    }
+
+    /// The extent of the entry whose code begins at `bytes[at]`, if it has one.
+    #[inline(always)]
+    fn read(self, bytes: &[u8], at: usize) -> Extent {
+        match self {
+            Column::Alike(extent) => extent,
+            Column::Each(width) => width.read(bytes, at),
+        }
+    }
+
+    #[inline]
+    fn write(self, bytes: &mut [u8], at: usize, extent: Extent) {
+        match self {
+            Column::Alike(own) => debug_assert_eq!(own, extent),
+            Column::Each(width) => width.write(bytes, at, extent),
+        }
+    }
+
+    /// How many bytes `count` entries store whose codes these are.
+    #[inline]
+    fn sum(self, codes: &[u8], count: usize) -> usize {
+        match self {
+            Column::Alike(extent) => count * extent.len,
+            Column::Each(width) => width.sum(codes),
+        }
+    }
+}
+
 /// The header, unpacked.
 #[derive(Clone, Copy, Debug)]
 struct Header {
-    width: Width,
+    column: Column,
     is_mirrored: bool,
     is_two_ended: bool,
     count: usize,
@@ -79,7 +176,7 @@ impl Header {
         let head = bytes.first_chunk::<HEADER>().expect("a leaf is longer than its header");
         let word = |at: usize| u32_at(head, at) as usize;
         Header {
-            width: Width::from_bits(head[0] >> WIDTH_SHIFT),
+            column: Column::read_head(head[0] >> WIDTH_SHIFT, head[1]),
             is_mirrored: head[0] & MIRRORED != 0,
             is_two_ended: head[0] & TWO_ENDED != 0,
             count: word(4),
@@ -94,8 +191,10 @@ impl Header {
         debug_assert!(HEADER <= self.start && self.start <= self.end, "{self:?}");
         debug_assert!(self.end <= self.bottom() && self.top <= bytes.len(), "{self:?} in {}", bytes.len());
         let head = bytes.first_chunk_mut::<HEADER>().expect("a leaf is longer than its header");
+        let (bits, code) = self.column.head();
+        head[1] = code.unwrap_or(0);
         head[0] = KIND_STRINGS
-            | self.width.to_bits() << WIDTH_SHIFT
+            | bits << WIDTH_SHIFT
             | if self.is_mirrored { MIRRORED } else { 0 }
             | if self.is_two_ended { TWO_ENDED } else { 0 };
         for (at, number) in [(4, self.count), (8, self.start), (12, self.end), (16, self.top)] {
@@ -107,13 +206,13 @@ impl Header {
     /// Where the column of lengths begins, with the length of the last entry.
     #[inline]
     fn bottom(&self) -> usize {
-        self.top - self.count * self.width.bytes()
+        self.top - self.count * self.column.bytes()
     }
 
     /// Where the length of entry number `entry` is.
     #[inline]
     fn code_at(&self, entry: usize) -> usize {
-        self.top - (entry + 1) * self.width.bytes()
+        self.top - (entry + 1) * self.column.bytes()
     }
 
     #[inline]
@@ -126,7 +225,7 @@ impl Header {
     }
 
     fn used_bytes(&self) -> usize {
-        HEADER + self.data_len() + self.count * self.width.bytes()
+        HEADER + self.data_len() + self.count * self.column.bytes()
     }
 }
 
@@ -150,12 +249,13 @@ impl<'a> Strings<'a> {
     /// Reads the header of the tight form. All else follows from the length of `bytes`.
     #[inline]
     pub(crate) fn open_tight(bytes: &'a [u8]) -> Strings<'a> {
-        let (count, start) = tight::read_count(bytes);
-        let width = Width::from_bits(bytes[0] >> WIDTH_SHIFT);
+        let (count, behind) = tight::read_count(bytes);
+        let column = Column::read_head(bytes[0] >> WIDTH_SHIFT, bytes[behind]);
+        let start = behind + usize::from(matches!(column, Column::Alike(_)));
         let (is_mirrored, top) = (bytes[0] & MIRRORED != 0, bytes.len());
-        let end = top - count * width.bytes();
+        let end = top - count * column.bytes();
         debug_assert!(start <= end, "{count} entries in {top} bytes");
-        let header = Header { width, is_mirrored, is_two_ended: false, count, start, end, top };
+        let header = Header { column, is_mirrored, is_two_ended: false, count, start, end, top };
         Strings { bytes, header }
     }
 
@@ -201,7 +301,7 @@ impl<'a> Strings<'a> {
     /// The first element of a range, or the last where it is searched towards the head, that is `needle`.
     pub(crate) fn find(&self, range: Range<usize>, towards: End, needle: Item<'_>) -> Option<usize> {
         let stored = Stored::new(needle);
-        if Width::for_extent(stored.extent) > self.header.width {
+        if !self.header.column.says(stored.extent) {
             return None;
         }
         let probe = Probe::new(stored.bytes());
@@ -216,7 +316,7 @@ impl<'a> Strings<'a> {
     fn find_up(&self, entries: Range<usize>, wanted: Extent, probe: &Probe<'_>) -> Option<usize> {
         let mut offset = self.offset(entries.start);
         for entry in entries {
-            let extent = self.header.width.read(self.bytes, self.header.code_at(entry));
+            let extent = self.header.column.read(self.bytes, self.header.code_at(entry));
             if extent == wanted && probe.is_at(self.bytes, offset) {
                 return Some(entry);
             }
@@ -228,7 +328,7 @@ impl<'a> Strings<'a> {
     fn find_down(&self, entries: Range<usize>, wanted: Extent, probe: &Probe<'_>) -> Option<usize> {
         let mut offset = self.offset(entries.end);
         for entry in entries.rev() {
-            let extent = self.header.width.read(self.bytes, self.header.code_at(entry));
+            let extent = self.header.column.read(self.bytes, self.header.code_at(entry));
             offset -= extent.len;
             if extent == wanted && probe.is_at(self.bytes, offset) {
                 return Some(entry);
@@ -243,11 +343,27 @@ impl<'a> Strings<'a> {
         entry: usize,
         visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        match self.header.column {
+            Column::Alike(extent) => self.go_up(entry, |_| extent, visit),
+            Column::Each(width) => {
+                let code_at = |entry| self.header.top - (entry + 1) * width.bytes();
+                self.go_up(entry, |entry| width.read(self.bytes, code_at(entry)), visit)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn go_up(
+        &self,
+        entry: usize,
+        extent_of: impl Fn(usize) -> Extent,
+        visit: &mut impl FnMut(usize, Item<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let mut offset = self.offset(entry);
         for entry in entry..self.header.count {
-            let (item, next) = self.at(entry, offset);
-            visit(entry, item)?;
-            offset = next;
+            let extent = extent_of(entry);
+            visit(entry, extent.item(&self.bytes[offset..offset + extent.len]))?;
+            offset += extent.len;
         }
         ControlFlow::Continue(())
     }
@@ -260,7 +376,7 @@ impl<'a> Strings<'a> {
     ) -> ControlFlow<()> {
         let mut offset = self.offset(entry + 1);
         for entry in (0..=entry).rev() {
-            offset -= self.header.width.read(self.bytes, self.header.code_at(entry)).len;
+            offset -= self.header.column.read(self.bytes, self.header.code_at(entry)).len;
             visit(entry, self.at(entry, offset).0)?;
         }
         ControlFlow::Continue(())
@@ -269,7 +385,7 @@ impl<'a> Strings<'a> {
     /// The entry number `entry`, which begins at `offset`, and where the next begins.
     #[inline(always)]
     fn at(&self, entry: usize, offset: usize) -> (Item<'a>, usize) {
-        let extent = self.header.width.read(self.bytes, self.header.code_at(entry));
+        let extent = self.header.column.read(self.bytes, self.header.code_at(entry));
         (extent.item(&self.bytes[offset..offset + extent.len]), offset + extent.len)
     }
 
@@ -284,11 +400,11 @@ impl<'a> Strings<'a> {
     fn offset(&self, entry: usize) -> usize {
         let header = &self.header;
         debug_assert!(entry <= header.count, "entry {entry} of {}", header.count);
-        let cut = header.top - entry * header.width.bytes();
+        let cut = header.top - entry * header.column.bytes();
         if entry * 2 <= header.count {
-            header.start + header.width.sum(&self.bytes[cut..header.top])
+            header.start + header.column.sum(&self.bytes[cut..header.top], entry)
         } else {
-            header.end - header.width.sum(&self.bytes[header.bottom()..cut])
+            header.end - header.column.sum(&self.bytes[header.bottom()..cut], header.count - entry)
         }
     }
 
@@ -319,26 +435,25 @@ pub(crate) fn used_bytes_of(ints: Ints<'_>) -> usize {
 /// Makes `buffer` a leaf of the one element `item`, to grow towards `end`.
 pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max: usize, start: Start) {
     let stored = Stored::new(item);
-    let (len, len_max) = (HEADER + entry_bytes(item), len_max.max(HEADER + entry_bytes(item)));
+    let column = Column::of(std::iter::once(stored.extent));
+    let len = HEADER + stored.len() + column.bytes();
+    let len_max = len_max.max(len);
     buffer.resize(match start {
         Start::Small => grown(len, len_max, B::round_up),
         Start::Whole => len_max,
     });
-    let mut header = empty_header(Width::for_extent(stored.extent), end, buffer.bytes().len());
+    let mut header = empty_header(column, end, buffer.bytes().len());
     put_back(buffer.bytes_mut(), &mut header, &stored);
     header.write(buffer.bytes_mut());
 }
 
 /// Makes `buffer` a leaf of these elements, without room, to grow towards the tail.
 pub(crate) fn fill<B: Buffer>(buffer: &mut B, items: &[Item<'_>]) {
-    let (mut bytes, mut width) = (0, Width::One);
-    for extent in items.iter().map(Extent::of) {
-        bytes += extent.len;
-        width = width.max(Width::for_extent(extent));
-    }
-    let len = HEADER + bytes + items.len() * width.bytes();
+    let extents = items.iter().map(Extent::of);
+    let column = Column::of(extents.clone());
+    let len = HEADER + extents.map(|extent| extent.len).sum::<usize>() + items.len() * column.bytes();
     buffer.resize(len);
-    let mut header = empty_header(width, End::Tail, len);
+    let mut header = empty_header(column, End::Tail, len);
     items.iter().for_each(|item| put_back(buffer.bytes_mut(), &mut header, &Stored::new(*item)));
     debug_assert_eq!((header.count, header.end), (items.len(), header.bottom()));
     header.write(buffer.bytes_mut());
@@ -346,9 +461,10 @@ pub(crate) fn fill<B: Buffer>(buffer: &mut B, items: &[Item<'_>]) {
 
 /// Makes `buffer` a leaf of `values`, without room, to grow towards `end`.
 pub(crate) fn start_of_ints<B: Buffer>(buffer: &mut B, end: End, values: &[i64]) {
-    let len = HEADER + values.iter().map(|n| 1 + int_len(*n)).sum::<usize>();
+    let column = Column::of(values.iter().map(|n| Extent::of(&Item::Int(*n))));
+    let len = HEADER + values.iter().map(|n| column.bytes() + int_len(*n)).sum::<usize>();
     buffer.resize(len);
-    let mut header = empty_header(Width::One, end, len);
+    let mut header = empty_header(column, end, len);
     let mut put = |n: &i64| put_back(buffer.bytes_mut(), &mut header, &Stored::new(Item::Int(*n)));
     match end {
         End::Tail => values.iter().for_each(&mut put),
@@ -359,9 +475,9 @@ pub(crate) fn start_of_ints<B: Buffer>(buffer: &mut B, end: End, values: &[i64])
 }
 
 /// A leaf of `len` bytes without entries, to grow towards `end`.
-fn empty_header(width: Width, end: End, len: usize) -> Header {
+fn empty_header(column: Column, end: End, len: usize) -> Header {
     let is_mirrored = end == End::Head;
-    Header { width, is_mirrored, is_two_ended: false, count: 0, start: HEADER, end: HEADER, top: len }
+    Header { column, is_mirrored, is_two_ended: false, count: 0, start: HEADER, end: HEADER, top: len }
 }
 
 /// Adds at an end; [`Full`], and nothing changed, where the leaf would have to grow beyond `len_max`.
@@ -390,7 +506,7 @@ pub(crate) fn pop<B: Buffer, R>(buffer: &mut B, end: End, take: impl FnOnce(Item
     assert!(header.count > 0, "pop of an empty leaf");
     let side = header.side(end);
     let entry = if side == Side::Front { 0 } else { header.count - 1 };
-    let extent = header.width.read(bytes, header.code_at(entry));
+    let extent = header.column.read(bytes, header.code_at(entry));
     let offset = if side == Side::Front { header.start } else { header.end - extent.len };
     let taken = take(extent.item(&bytes[offset..offset + extent.len]));
     drop_at(&mut header, side, extent.len, 1);
@@ -422,15 +538,15 @@ pub(crate) fn set<B: Buffer>(
     let leaf = Strings::open(buffer.bytes());
     let (header, entry) = (leaf.header, leaf.entry(index));
     let offset = leaf.offset(entry);
-    let old = header.width.read(buffer.bytes(), header.code_at(entry));
-    let width = header.width.max(Width::for_extent(stored.extent));
-    if old.len == stored.len() && width == header.width {
+    let old = header.column.read(buffer.bytes(), header.code_at(entry));
+    let column = header.column.with(stored.extent);
+    if old.len == stored.len() && column == header.column {
         let bytes = buffer.bytes_mut();
         bytes[offset..offset + old.len].copy_from_slice(stored.bytes());
-        width.write(bytes, header.code_at(entry), stored.extent);
+        column.write(bytes, header.code_at(entry), stored.extent);
         return Ok(());
     }
-    let len = HEADER + header.data_len() - old.len + stored.len() + header.count * width.bytes();
+    let len = HEADER + header.data_len() - old.len + stored.len() + header.count * column.bytes();
     if len > len_max {
         return Err(Full);
     }
@@ -455,13 +571,13 @@ pub(crate) fn seal<B: Buffer>(buffer: &mut B) {
     }
 }
 
-/// Makes `target` a sealed leaf of a range of `source`, in the same direction and width.
+/// Makes `target` a sealed leaf of a range of `source`, in the same direction and with the same column.
 pub(crate) fn copy_range<B: Buffer>(source: Strings<'_>, range: Range<usize>, target: &mut B) {
     let (header, entries) = (source.header, source.entries(range));
     let data = source.offset(entries.start)..source.offset(entries.end);
     let codes = codes_of(&header, &entries);
     let len = HEADER + data.len() + codes.len();
-    debug_assert_eq!(codes.len(), entries.len() * header.width.bytes());
+    debug_assert_eq!(codes.len(), entries.len() * header.column.bytes());
     target.resize(len);
     let bytes = target.bytes_mut();
     bytes[HEADER..HEADER + data.len()].copy_from_slice(&source.bytes[data.clone()]);
@@ -473,10 +589,11 @@ pub(crate) fn copy_range<B: Buffer>(source: Strings<'_>, range: Range<usize>, ta
 /// Makes `target` the tight form of `source`.
 pub(crate) fn copy_tight(source: Strings<'_>, target: &mut Vec<u8>) {
     let header = source.header;
-    let kind =
-        KIND_STRINGS | header.width.to_bits() << WIDTH_SHIFT | if header.is_mirrored { MIRRORED } else { 0 };
+    let (bits, code) = header.column.head();
+    let kind = KIND_STRINGS | bits << WIDTH_SHIFT | if header.is_mirrored { MIRRORED } else { 0 };
     target.clear();
     tight::write_count(kind, header.count, target);
+    target.extend(code);
     target.extend_from_slice(&source.bytes[header.start..header.end]);
     target.extend_from_slice(&source.bytes[header.bottom()..header.top]);
     debug_assert_eq!(target.len(), tight_len(source));
@@ -484,7 +601,8 @@ pub(crate) fn copy_tight(source: Strings<'_>, target: &mut Vec<u8>) {
 
 /// How long the tight form is.
 pub(crate) fn tight_len(source: Strings<'_>) -> usize {
-    tight::head_len(source.count()) + source.used_bytes() - HEADER
+    let code = usize::from(source.header.column.head().1.is_some());
+    tight::head_len(source.count()) + code + source.used_bytes() - HEADER
 }
 
 /// Makes `target` a leaf of the tight leaf `image`, with room at both ends.
@@ -506,19 +624,19 @@ pub(crate) fn open_draft(image: &[u8], target: &mut Vec<u8>) {
 
 /// Where the lengths of `entries` are.
 fn codes_of(header: &Header, entries: &Range<usize>) -> Range<usize> {
-    let width = header.width.bytes();
+    let width = header.column.bytes();
     header.top - entries.end * width..header.top - entries.start * width
 }
 
 /// Whether an entry fits beside those that are there, and its length into their column.
 #[inline]
 fn has_room(header: &Header, side: Side, stored: &Stored<'_>, len: usize, len_max: usize) -> bool {
-    let width = header.width.bytes();
+    let width = header.column.bytes();
     let fits = match side {
         Side::Back => header.bottom() - header.end >= stored.len() + width,
         Side::Front => header.start - HEADER >= stored.len() && len - header.top >= width,
     };
-    fits && len <= len_max && Width::for_extent(stored.extent) <= header.width
+    fits && len <= len_max && header.column.says(stored.extent)
 }
 
 /// Writes an entry behind the last, where there is room.
@@ -527,7 +645,7 @@ fn put_back(bytes: &mut [u8], header: &mut Header, stored: &Stored<'_>) {
     debug_assert!(has_room(header, Side::Back, stored, bytes.len(), usize::MAX));
     bytes[header.end..header.end + stored.len()].copy_from_slice(stored.bytes());
     header.end += stored.len();
-    header.width.write(bytes, header.code_at(header.count), stored.extent);
+    header.column.write(bytes, header.code_at(header.count), stored.extent);
     header.count += 1;
 }
 
@@ -537,8 +655,8 @@ fn put_front(bytes: &mut [u8], header: &mut Header, stored: &Stored<'_>) {
     debug_assert!(has_room(header, Side::Front, stored, bytes.len(), usize::MAX));
     header.start -= stored.len();
     bytes[header.start..header.start + stored.len()].copy_from_slice(stored.bytes());
-    header.width.write(bytes, header.top, stored.extent);
-    header.top += header.width.bytes();
+    header.column.write(bytes, header.top, stored.extent);
+    header.top += header.column.bytes();
     header.count += 1;
 }
 
@@ -553,7 +671,7 @@ fn drop_at(header: &mut Header, side: Side, len: usize, count: usize) {
         Side::Back => header.end -= len,
         Side::Front => {
             header.start += len;
-            header.top -= count * header.width.bytes();
+            header.top -= count * header.column.bytes();
         }
     }
     header.count -= count;
@@ -572,11 +690,11 @@ fn insert_at<B: Buffer>(
     }
     assert!(entry <= header.count, "insert at {entry} of {}", header.count);
     let offset = Strings { bytes: buffer.bytes(), header }.offset(entry);
-    let (bytes, width) = (buffer.bytes_mut(), header.width.bytes());
+    let (bytes, width) = (buffer.bytes_mut(), header.column.bytes());
     bytes.copy_within(offset..header.end, offset + stored.len());
     bytes.copy_within(header.bottom()..header.top - entry * width, header.bottom() - width);
     bytes[offset..offset + stored.len()].copy_from_slice(stored.bytes());
-    header.width.write(bytes, header.code_at(entry), stored.extent);
+    header.column.write(bytes, header.code_at(entry), stored.extent);
     header.end += stored.len();
     header.count += 1;
     header.write(bytes);
@@ -597,8 +715,8 @@ fn remove_entries<B: Buffer>(buffer: &mut B, entries: Range<usize>) {
     if entries.start == 0 {
         drop_at(&mut header, Side::Front, data.len(), entries.len());
     } else {
-        let gap = entries.len() * header.width.bytes();
-        let behind = header.bottom()..header.top - entries.end * header.width.bytes();
+        let gap = entries.len() * header.column.bytes();
+        let behind = header.bottom()..header.top - entries.end * header.column.bytes();
         bytes.copy_within(data.end..header.end, data.start);
         bytes.copy_within(behind.clone(), behind.start + gap);
         drop_at(&mut header, Side::Back, data.len(), entries.len());
@@ -616,14 +734,14 @@ fn make_room<B: Buffer>(
     effort: Effort,
 ) -> Result<Header, Full> {
     let old = Header::read(buffer.bytes());
-    let width = old.width.max(Width::for_extent(stored.extent));
-    let used = HEADER + old.data_len() + stored.len() + (old.count + 1) * width.bytes();
+    let column = old.column.with(stored.extent);
+    let used = HEADER + old.data_len() + stored.len() + (old.count + 1) * column.bytes();
     let len = next_len::<B>(buffer.bytes().len(), used, len_max, effort).ok_or(Full)?;
     if len > buffer.bytes().len() {
         buffer.resize(len);
     }
     let is_two_ended = old.is_two_ended || (side == Side::Front && old.count > 0);
-    let header = with_room(Header { width, is_two_ended, ..old }, side, stored, len);
+    let header = with_room(Header { column, is_two_ended, ..old }, side, stored, len);
     relayout(buffer, old, header);
     if len < buffer.bytes().len() {
         buffer.resize(len);
@@ -667,12 +785,12 @@ fn with_room(header: Header, side: Side, stored: &Stored<'_>, len: usize) -> Hea
     if !header.is_two_ended {
         return placed(header, HEADER, len);
     }
-    let entry = stored.len() + header.width.bytes();
+    let entry = stored.len() + header.column.bytes();
     let spare = len - header.used_bytes() - entry;
     let wanted = if side == Side::Front { entry } else { 0 } + spare / 2;
-    let average = header.data_len() / header.count.max(1) + header.width.bytes();
-    let codes = if side == Side::Front { header.width.bytes() } else { 0 };
-    let codes = codes + spare / 2 / average.max(1) * header.width.bytes();
+    let average = header.data_len() / header.count.max(1) + header.column.bytes();
+    let codes = if side == Side::Front { header.column.bytes() } else { 0 };
+    let codes = codes + spare / 2 / average.max(1) * header.column.bytes();
     let codes = codes.min(wanted);
     placed(header, HEADER + wanted - codes, len - codes)
 }
@@ -688,13 +806,13 @@ fn placed(header: Header, start: usize, top: usize) -> Header {
 /// Moves entries and lengths from where `old` has them to where `new` wants them; the buffer holds both.
 fn relayout<B: Buffer>(buffer: &mut B, old: Header, new: Header) {
     let bytes = buffer.bytes_mut();
-    debug_assert!(old.count == new.count && old.width <= new.width && new.top <= bytes.len());
-    if old.width != new.width {
+    debug_assert!(old.count == new.count && new.top <= bytes.len());
+    if old.column != new.column {
         let extents: Vec<Extent> =
-            (0..old.count).map(|entry| old.width.read(bytes, old.code_at(entry))).collect();
+            (0..old.count).map(|entry| old.column.read(bytes, old.code_at(entry))).collect();
         bytes.copy_within(old.start..old.end, new.start);
         for (entry, extent) in extents.into_iter().enumerate() {
-            new.width.write(bytes, new.code_at(entry), extent);
+            new.column.write(bytes, new.code_at(entry), extent);
         }
     } else if new.top > old.top {
         // Lengths that move up do not overwrite the old entries, so they are moved first; those that move

@@ -88,8 +88,8 @@ impl Drop for Kept {
     }
 }
 
-/// Gives what this thread keeps back to the C library. After an interpreter has shrunk, each such block may be
-/// the only one in its page.
+/// Gives what this thread keeps back to the C library. After an interpreter has shrunk, each such block may
+/// be the only one in its page.
 pub(super) fn give_up() {
     // A thread that is ending has given it back.
     let _ = KEPT.try_with(Kept::give_up);
