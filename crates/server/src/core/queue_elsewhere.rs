@@ -27,6 +27,13 @@ pub(crate) struct QueueElsewhere {
     pub(in crate::core) hold: Hold,
 }
 
+impl QueueElsewhere {
+    /// Whether no request of the queue may change data.
+    pub(in crate::core) fn only_reads(&self) -> bool {
+        self.steps.iter().all(|step| step.only_reads)
+    }
+}
+
 /// The values of the keys of a queue that is to run elsewhere.
 pub(crate) struct SharedQueue {
     pub(in crate::core) before: Before,

@@ -40,6 +40,19 @@ fn writes_wait_until_the_pause_ends_and_reads_do_not() {
 
 /// A script whose first line says that it does not write is held back as little as a read.
 #[test]
+fn a_transaction_that_reads_much_does_not_wait() {
+    let (server, _time) = start_at_noon(config());
+    let [mut a, mut b, _] = clients(&server);
+    let members: Vec<String> = (0..40_000).map(|n| format!("member:{n}")).collect();
+    a.check(&format!("SADD s {}", members.join(" ")), ":40000\r\n");
+    pause_writes(&mut a);
+    b.check("MULTI", "+OK\r\n");
+    b.check("SINTERCARD 2 s s", "+QUEUED\r\n");
+    b.check("SCARD s", "+QUEUED\r\n");
+    b.check("EXEC", "*2\r\n:40000\r\n:40000\r\n");
+}
+
+#[test]
 fn scripts_that_promise_not_to_write_do_not_wait() {
     let server = start(config());
     let [mut a, mut b, mut c] = clients(&server);

@@ -50,6 +50,8 @@ pub(crate) struct Hand {
     keys: u64,
     /// The round that is going on is the one after a change of policy.
     is_changing: bool,
+    /// How often that has begun.
+    changes: u64,
 }
 
 /// One round over all leaves.
@@ -139,6 +141,7 @@ impl Hand {
             last_decay: None,
             keys: 0,
             is_changing: false,
+            changes: 0,
         }
     }
 
@@ -163,6 +166,7 @@ impl Hand {
         if self.meaning != Tracking::Off {
             self.round = Some(Round::new(Box::new([0; CODES]), Vec::new(), now, 0));
             self.is_changing = true;
+            self.changes += 1;
             if meaning == Tracking::Recency {
                 self.clock.retire(|_| true);
                 (0..=u8::MAX).for_each(|code| uses.note_began(code, micros(now)));
@@ -242,12 +246,15 @@ impl Keyspace {
         hand.is_changing
     }
 
-    /// After a change of policy: goes through all leaves, to set what was recorded under the old one to 0. It
-    /// takes a shard for one leaf at a time, but is long: a tenth of a second for some million keys.
+    /// After a change of policy: goes through all leaves, to set what was recorded under the old one to 0,
+    /// until that is done or the policy changes again. It takes a shard for one leaf at a time, but is long:
+    /// a tenth of a second for some million keys.
     pub fn end_change_of_uses(&self) {
+        let hand = || self.uses.hand.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = hand().changes;
         let goes_on = || {
-            let mut hand = self.uses.hand.lock().unwrap_or_else(PoisonError::into_inner);
-            (0..LEAVES_PER_HOLD).all(|_| hand.is_changing && hand.step(self))
+            let mut hand = hand();
+            (0..LEAVES_PER_HOLD).all(|_| hand.is_changing && hand.changes == changes && hand.step(self))
         };
         while goes_on() {
             std::thread::yield_now();

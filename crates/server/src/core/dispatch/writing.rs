@@ -70,7 +70,11 @@ impl Executor<'_> {
             return Committed::Done;
         }
         self.begin();
-        let committed = if !self.may_commit_past(lent.passed_by()) {
+        let passes = match &lent.queue {
+            Some(queue) if queue.only_reads() => Held::Writes,
+            _ => lent.passed_by(),
+        };
+        let committed = if !self.may_commit_past(passes) {
             Committed::Later
         } else if is_put_off {
             lent.done = Ok(());
