@@ -103,9 +103,9 @@ fn copy(call: &mut Call<'_, '_>) -> Done {
     }
     let value = call.view.copy(source);
     call.view.note_lookup(source, value.is_some());
-    let is_free = occupied == Occupied::Replace || !call.view.exists_used(&destination);
-    let is_copied = value.is_some() && is_free;
-    if let Some(value) = value.filter(|_| is_free) {
+    let value = value.filter(|_| occupied == Occupied::Replace || !call.view.exists_used(&destination));
+    let is_copied = value.is_some();
+    if let Some(value) = value {
         call.view.put_taken(&destination, value);
         call.view.changed(&destination, 1, Event::generic("copy_to"));
     }

@@ -274,7 +274,7 @@ impl<'a> Strings<'a> {
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Item<'a> {
         let entry = self.entry(index);
-        self.at(entry, self.offset(entry)).0
+        self.at(entry, self.offset(entry))
     }
 
     /// Visits from element `index`, which exists, towards an end until told to stop.
@@ -337,7 +337,7 @@ impl<'a> Strings<'a> {
         None
     }
 
-    /// From `entry` to the back.
+    /// From `entry` to the back. Which column it is, is looked at once and not for each entry.
     fn visit_up(
         &self,
         entry: usize,
@@ -377,16 +377,16 @@ impl<'a> Strings<'a> {
         let mut offset = self.offset(entry + 1);
         for entry in (0..=entry).rev() {
             offset -= self.header.column.read(self.bytes, self.header.code_at(entry)).len;
-            visit(entry, self.at(entry, offset).0)?;
+            visit(entry, self.at(entry, offset))?;
         }
         ControlFlow::Continue(())
     }
 
-    /// The entry number `entry`, which begins at `offset`, and where the next begins.
+    /// The entry number `entry`, which begins at `offset`.
     #[inline(always)]
-    fn at(&self, entry: usize, offset: usize) -> (Item<'a>, usize) {
+    fn at(&self, entry: usize, offset: usize) -> Item<'a> {
         let extent = self.header.column.read(self.bytes, self.header.code_at(entry));
-        (extent.item(&self.bytes[offset..offset + extent.len]), offset + extent.len)
+        extent.item(&self.bytes[offset..offset + extent.len])
     }
 
     #[inline]
@@ -419,13 +419,13 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// How many bytes `item` adds to a leaf at least.
+/// How many bytes `item` takes in a leaf with a column, at least.
 pub(crate) fn entry_bytes(item: Item<'_>) -> usize {
     let stored = Stored::new(item);
     stored.len() + Width::for_extent(stored.extent).bytes()
 }
 
-/// What a leaf of integers would take as a leaf of strings.
+/// What a leaf of integers would take as a leaf of strings with a column.
 pub(crate) fn used_bytes_of(ints: Ints<'_>) -> usize {
     let mut bytes = HEADER;
     ints.for_each(|n| bytes += 1 + int_len(n));
@@ -459,12 +459,12 @@ pub(crate) fn fill<B: Buffer>(buffer: &mut B, items: &[Item<'_>]) {
     header.write(buffer.bytes_mut());
 }
 
-/// Makes `buffer` a leaf of `values`, without room, to grow towards `end`.
+/// Makes `buffer` a leaf of `values`, without room, to grow towards `end`. It has a column, because a text
+/// comes next.
 pub(crate) fn start_of_ints<B: Buffer>(buffer: &mut B, end: End, values: &[i64]) {
-    let column = Column::of(values.iter().map(|n| Extent::of(&Item::Int(*n))));
-    let len = HEADER + values.iter().map(|n| column.bytes() + int_len(*n)).sum::<usize>();
+    let len = HEADER + values.iter().map(|n| 1 + int_len(*n)).sum::<usize>();
     buffer.resize(len);
-    let mut header = empty_header(column, end, len);
+    let mut header = empty_header(Column::Each(Width::One), end, len);
     let mut put = |n: &i64| put_back(buffer.bytes_mut(), &mut header, &Stored::new(Item::Int(*n)));
     match end {
         End::Tail => values.iter().for_each(&mut put),

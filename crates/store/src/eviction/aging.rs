@@ -84,8 +84,8 @@ impl Round {
         };
         while self.shard < keyspace.shards() {
             let mut shard = keyspace.shard(self.shard);
-            if let Some(next) = next_leaf(&mut shard, self.db, self.place, &mut pass) {
-                (self.db, self.place) = next;
+            if let Some((db, next)) = pass_leaf(&mut shard, self.db, self.place, &mut pass) {
+                (self.db, self.place) = next.map_or((db + 1, 0), |place| (db, place));
                 return true;
             }
             (self.shard, self.db, self.place) = (self.shard + 1, 0, 0);
@@ -118,17 +118,18 @@ impl Round {
     }
 }
 
-/// Passes the leaf at that place of a database, or the first one of those behind it. Returns where the next
-/// leaf is; None at the end of the shard.
-fn next_leaf(
+/// Passes the leaf at that place of a database; if that has none, the first one of the next that has. Returns
+/// which database it was, and where its next leaf is; None where no database has any.
+fn pass_leaf(
     shard: &mut Shard,
     db: usize,
     place: u32,
     pass: &mut dyn FnMut(&mut [u8]),
-) -> Option<(usize, u32)> {
-    let from = |index| if index == db { place } else { 0 };
+) -> Option<(usize, Option<u32>)> {
     let mut dbs = shard.dbs_mut().0.enumerate().skip(db);
-    dbs.find_map(|(index, found)| Some((index, found.map.visit_uses(from(index), pass)?)))
+    let (index, found) = dbs.find(|(_, found)| !found.map.is_empty())?;
+    let from = if index == db { place } else { 0 };
+    Some((index, found.map.visit_uses(from, pass)))
 }
 
 impl Hand {

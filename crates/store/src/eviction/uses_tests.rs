@@ -372,19 +372,26 @@ fn uses_after_a_change_of_policy_outlive_the_round_that_follows_it() {
 
 #[test]
 fn counts_are_kept_once_the_change_to_them_has_ended() {
-    let (keyspace, lru, lfu) = (keyspace(4), settings(Policy::AllkeysLru), settings(Policy::AllkeysLfu));
-    keyspace.go_by(lru.eviction.policy);
-    (0..250_000).for_each(|n| set(&keyspace, &lru, at(0), &format!("k{n}")));
-    tend(&keyspace, &lru, 0, 3);
-    keyspace.go_by(lfu.eviction.policy);
-    assert!(keyspace.tend_uses(at(3), &lfu.eviction), "a round over 250,000 keys takes more than one call");
-    keyspace.end_change_of_uses();
-    let key = |n: usize| format!("k{}", n * 1000);
-    (0..250).for_each(|n| get(&keyspace, &lfu, at(3), &key(n)));
-    assert!(!keyspace.tend_uses(at(4), &lfu.eviction));
-    tend(&keyspace, &lfu, 4, 10);
-    for n in 0..250 {
-        assert_eq!(usage(&keyspace, &lfu, at(10), &key(n)), Usage::Frequency(1), "{}", key(n));
+    let (lru, lfu) = (settings(Policy::AllkeysLru), settings(Policy::AllkeysLfu));
+    // Many leaves in few shards, and shards of one leaf each.
+    for (shard_bits, keys) in [(4, 250_000), (12, 20_000)] {
+        let keyspace = keyspace(shard_bits);
+        keyspace.go_by(lru.eviction.policy);
+        (0..keys).for_each(|n| set(&keyspace, &lru, at(0), &format!("k{n}")));
+        tend(&keyspace, &lru, 0, 3);
+        keyspace.go_by(lfu.eviction.policy);
+        assert!(
+            keyspace.tend_uses(at(3), &lfu.eviction),
+            "a round over {keys} keys takes more than one call"
+        );
+        keyspace.end_change_of_uses();
+        let used: Vec<String> = (0..keys).step_by(1000).map(|n| format!("k{n}")).collect();
+        used.iter().for_each(|key| get(&keyspace, &lfu, at(3), key));
+        assert!(!keyspace.tend_uses(at(4), &lfu.eviction));
+        tend(&keyspace, &lfu, 4, 10);
+        for key in &used {
+            assert_eq!(usage(&keyspace, &lfu, at(10), key), Usage::Frequency(1), "{key}");
+        }
+        assert_eq!(usage(&keyspace, &lfu, at(10), "k1"), Usage::Frequency(0));
     }
-    assert_eq!(usage(&keyspace, &lfu, at(10), "k1"), Usage::Frequency(0));
 }

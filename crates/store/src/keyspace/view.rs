@@ -579,11 +579,12 @@ impl<'k> View<'k> {
         lookup.judge::<HASH>(found, key)
     }
 
-    /// Sets whether a lookup counts as a use from here on (CLIENT NO-TOUCH), and returns what was set before.
+    /// Whether a lookup counts as a use.
     pub(crate) fn leaves_trace(&self) -> bool {
         self.leaves_trace
     }
 
+    /// Sets whether a lookup counts as a use from here on (CLIENT NO-TOUCH), and returns what was set before.
     pub(crate) fn set_trace(&mut self, leaves_trace: bool) -> bool {
         std::mem::replace(&mut self.leaves_trace, leaves_trace)
     }

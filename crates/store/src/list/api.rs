@@ -2,7 +2,7 @@
 //! entry's pointer from then on.
 //!
 //! ```text
-//!           image beyond 192 bytes or 128 elements, and 2 KB or 32 elements
+//!           neither 192 bytes and 128 elements nor 2 KB and 32 elements are enough
 //!   image  ---------------------------------------->  tree
 //!          <----------------------------------------
 //!           by half of that, after a removal

@@ -348,7 +348,7 @@ fn uuid(n: u64) -> String {
     format!("123e4567-e89b-12d3-a456-{:012}", 426_614_174_000 + n)
 }
 
-/// Sixteen digits; those in front keep it from being an integer.
+/// Sixteen digits; the zeros in front keep it from being an integer.
 fn id(n: u64) -> String {
     format!("{n:016}")
 }

@@ -64,9 +64,8 @@ impl Kept {
         self.bytes.set(bytes);
         true
     }
-}
 
-impl Kept {
+    /// Gives all that is kept back.
     fn give_up(&self) {
         for size in 1..SIZES {
             let layout = rounded(size * ALIGN);

@@ -65,6 +65,7 @@ impl Executor<'_> {
         }
     }
 
+    /// Keeps the records of uses right. What takes long after a change of policy is the background thread's.
     fn tend_records(&self) {
         if self.server.keyspace.tend_uses(self.now.wall, &self.config.store.eviction) {
             self.server.background.end_change_of_uses();
