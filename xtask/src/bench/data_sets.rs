@@ -62,6 +62,8 @@ pub(crate) const CASES: &[Case] = &[
     case("sets_of_24_uuids", "SADD", |send| of_uuids(send, "SADD", 24, Pairing::Alone)),
     case("hashes_of_12_uuids", "HSET", |send| of_uuids(send, "HSET", 12, Pairing::WithItself)),
     case("zsets_of_24_uuids", "ZADD", |send| of_uuids(send, "ZADD", 24, Pairing::BehindScore)),
+    case("sets_of_100_uuids", "SADD", |send| of_uuids(send, "SADD", 100, Pairing::Alone)),
+    case("hashes_of_100_uuids", "HSET", |send| of_uuids(send, "HSET", 100, Pairing::WithItself)),
     case("lists_of_40_ids", "RPUSH", |send| of_ids(send, "RPUSH", 40, Pairing::Alone)),
     case("sets_of_40_ids", "SADD", |send| of_ids(send, "SADD", 40, Pairing::Alone)),
     case("zsets_of_40_ids", "ZADD", |send| of_ids(send, "ZADD", 40, Pairing::BehindScore)),
@@ -328,7 +330,7 @@ fn of_texts(
     text: fn(&mut Random) -> String,
 ) -> Result<(), String> {
     let mut random = Random::new(19);
-    for key in 0..50_000 {
+    for key in 0..(2_000_000 / count).min(50_000) {
         let mut args = vec![verb.as_bytes().to_vec(), format!("key:{key}").into_bytes()];
         for index in 0..count {
             let text = text(&mut random);

@@ -33,12 +33,8 @@ pub enum Fill {
 impl Fill {
     /// How to fill leaves with entries of so many bytes ([`MapBuilder::entry_bytes`]).
     pub fn of<F: Form>(entries: impl Iterator<Item = usize>) -> Fill {
-        let (mut count, mut bytes, mut longest) = (0, 0, 0);
-        for len in entries {
-            (count, bytes, longest) = (count + 1, bytes + len, longest.max(len));
-        }
-        let leaf_bytes = block::HEADER_BYTES + leaf_bytes(count, bytes, longest);
-        let fits = count <= F::COUNT_MAX && (leaf_bytes <= F::BYTES_MAX || count < 2);
+        let (count, bytes) = leaf_bytes(entries);
+        let fits = count <= F::COUNT_MAX && (block::HEADER_BYTES + bytes <= F::BYTES_MAX || count < 2);
         if fits { Fill::OneLeaf } else { Fill::ThreeQuarters }
     }
 }

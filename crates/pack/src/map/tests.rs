@@ -1,5 +1,7 @@
 //! The map against its naive twin, with clones held and checked, and every outside value accounted for.
 use super::*;
+use crate::code::simd;
+use crate::memory::block;
 use crate::memory::refs::REFS_MAX;
 use crate::model::Entries;
 use std::collections::BTreeMap;
@@ -114,22 +116,40 @@ fn overwrite(entry: &mut Occupied<'_, Counted>, model: &mut Entries, key: &[u8],
     }
 }
 
+/// A key of those that there are, and how long a payload it gets: of any length, or nearly always of the same
+/// one, as leaves without lengths have them.
+fn key_and_len(random: &mut Random, alike: bool) -> (Vec<u8>, u64) {
+    let n = random.below(3000);
+    if alike && random.below(90) > 0 {
+        return (format!("key:{n:04}").into_bytes(), 12);
+    }
+    let key =
+        if n.is_multiple_of(50) { vec![b'k'; 200 + n as usize] } else { format!("key:{n}").into_bytes() };
+    // Payloads around the length from which they lie in a block of their own, too.
+    let longest = [700, 40, 40, 2000, 40, 40, 40][n as usize % 7];
+    (key, random.below(longest))
+}
+
+/// How long entries are in a run, and whether there are more and more of them.
+#[derive(Clone, Copy)]
+struct Turn {
+    alike: bool,
+    growing: bool,
+}
+
 /// One random edit of both.
 fn step(
     map: &mut Map<Counted>,
     model: &mut Entries,
     random: &mut Random,
     live: &Arc<AtomicI64>,
-    growing: bool,
+    Turn { alike, growing }: Turn,
 ) {
-    let n = random.below(3000);
-    let key =
-        if n.is_multiple_of(50) { vec![b'k'; 200 + n as usize] } else { format!("key:{n}").into_bytes() };
-    // Payloads around the length from which they lie in a block of their own, too.
-    let longest = [700, 40, 40, 2000, 40, 40, 40][n as usize % 7];
-    let inline: Vec<u8> = (0..random.below(longest)).map(|_| random.next_u64() as u8).collect();
+    let (key, len) = key_and_len(random, alike);
+    let inline: Vec<u8> = (0..len).map(|_| random.next_u64() as u8).collect();
     let meta = random.below(128) as u8;
-    let value = random.below(2).checked_sub(1).map(|_| random.next_u64());
+    let is_outside = random.below(2) == 0 && (!alike || random.below(30) == 0);
+    let value = is_outside.then(|| random.next_u64());
     let outside = value.map(|value| Shared::new(Counted::new(value, live)));
     let removes = random.below(10) < if growing { 2 } else { 7 };
     let old = model.get(&key).cloned();
@@ -188,14 +208,16 @@ fn step(
 
 #[test]
 fn random_edits_agree_with_the_twin_and_clones_stay() {
-    for seed in 0..4 {
+    for seed in 0..8 {
         let live = Arc::new(AtomicI64::new(0));
         let mut random = Random::new(seed);
+        let alike = seed % 2 == 1;
         let mut map: Map<Counted> = Map::new();
         let mut model = Entries::new();
         let mut held: Vec<(Map<Counted>, Content)> = Vec::new();
         for turn in 0..24_000 {
-            step(&mut map, &mut model, &mut random, &live, (turn / 6000) % 2 == 0);
+            let growing = (turn / 6000) % 2 == 0;
+            step(&mut map, &mut model, &mut random, &live, Turn { alike, growing });
             if turn % 20 == 0 {
                 cull(&mut map, &mut model, &mut random);
             }
@@ -213,6 +235,37 @@ fn random_edits_agree_with_the_twin_and_clones_stay() {
         drop((map, held));
         assert_eq!(live.load(Ordering::Relaxed), 0, "outside values leak: seed {seed}");
     }
+}
+
+#[test]
+fn a_leaf_keeps_lengths_from_the_first_entry_that_is_not_as_long_until_it_is_split() {
+    let mut map: Map<()> = Map::new();
+    let put =
+        |map: &mut Map<()>, key: &str, payload: &[u8]| match map.entry(&SEED, SEED.hash(key.as_bytes()), key)
+        {
+            Entry::Vacant(entry) => entry.insert(0, payload, None, &mut ()),
+            Entry::Occupied(entry) => drop(entry.replace(0, payload, None, &mut ())),
+        };
+    let key = |n: u64| format!("k{n:03}");
+    (0..40).for_each(|n| put(&mut map, &key(n), b"value"));
+    let bytes = |map: &Map<()>| map.stats().tagged.used_bytes as usize;
+    let groups = 3 * simd::LANES;
+    let entries = 40 * (2 + 4 + 5);
+    assert_eq!(bytes(&map), block::HEADER_BYTES + 16 + groups + entries, "tags alone");
+    // A value of another length that goes again leaves the lengths that it has brought.
+    put(&mut map, &key(7), b"longer");
+    assert_eq!(bytes(&map), block::HEADER_BYTES + 12 + 2 * groups + entries + 1);
+    put(&mut map, &key(7), b"value");
+    assert_eq!(bytes(&map), block::HEADER_BYTES + 12 + 2 * groups + entries);
+    (40..60).for_each(|n| put(&mut map, &key(n), b"value"));
+    let all = map.stats();
+    assert_eq!(all.tagged.nodes, 2);
+    let most_groups = 5 * simd::LANES;
+    assert!(bytes(&map) <= 2 * (block::HEADER_BYTES + 16) + most_groups + 60 * 11, "halves without lengths");
+    (0..60).for_each(|n| {
+        let found = map.find(SEED.hash(key(n).as_bytes()), &key(n)).expect("it was put");
+        assert_eq!(found.inline, b"value");
+    });
 }
 
 #[test]
@@ -326,7 +379,13 @@ fn a_scan_sees_what_stays_whatever_comes_and_goes() {
                 *seen.entry(found.key.to_vec()).or_insert(0) += 1;
             });
             for _ in 0..60 {
-                step(&mut map, &mut model, &mut random, &live, round % 2 == 0);
+                step(
+                    &mut map,
+                    &mut model,
+                    &mut random,
+                    &live,
+                    Turn { alike: round % 3 == 2, growing: round % 2 == 0 },
+                );
             }
         }
         assert!(stays.iter().all(|key| seen.contains_key(key)), "round {round}");

@@ -1,6 +1,6 @@
 //! A leaf made of all its entries at once: they are gathered first, so that the leaf is allocated in its size
 //! and each entry is written to its place.
-use super::kind::{HEAD_BYTES, Kind, NOTE_BYTES};
+use super::kind::{Kind, NOTE_BYTES};
 use super::{Draft, NOTE_NONE, Tagged, entry_len, laid_out, len_of, write_entry};
 use crate::map::form::Form;
 use crate::memory::block::Block;
@@ -13,20 +13,19 @@ pub(crate) struct Gathered<V, F: Form> {
     lanes: Vec<(u8, u32)>,
     /// The entries, back to back.
     bytes: Vec<u8>,
-    longest: usize,
-    has_outside: bool,
+    kind: Kind,
     owns: PhantomData<(Shared<V>, F)>,
 }
 
-/// The content of a leaf of so many entries of so many bytes together.
-pub(crate) fn leaf_bytes(count: usize, bytes: usize, longest: usize) -> usize {
-    let width = Kind::width_for(longest);
-    Kind { count, width, has_outside: false, has_uses: false }.front_bytes() + bytes
+/// How many entries of these lengths there are, and the content of a leaf of all of them.
+pub(crate) fn leaf_bytes(entries: impl Iterator<Item = usize>) -> (usize, usize) {
+    let (kind, bytes) = entries.fold((Kind::EMPTY, 0), |(kind, bytes), len| (kind.with(len), bytes + len));
+    (kind.count, kind.front_bytes() + bytes)
 }
 
 impl<V: Clone, F: Form> Gathered<V, F> {
     pub(crate) fn new() -> Gathered<V, F> {
-        Gathered { lanes: Vec::new(), bytes: Vec::new(), longest: 0, has_outside: false, owns: PhantomData }
+        Gathered { lanes: Vec::new(), bytes: Vec::new(), kind: Kind::EMPTY, owns: PhantomData }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -35,7 +34,7 @@ impl<V: Clone, F: Form> Gathered<V, F> {
 
     /// The content of the leaf that the entries would make, with one of `more` bytes.
     pub(crate) fn leaf_bytes_with(&self, more: usize) -> usize {
-        leaf_bytes(self.count() + 1, self.bytes.len() + more, self.longest.max(more))
+        self.kind.with(more).front_bytes() + self.bytes.len() + more
     }
 
     /// How many bytes an entry takes, tag and length not counted.
@@ -51,22 +50,21 @@ impl<V: Clone, F: Form> Gathered<V, F> {
         self.bytes.resize(start + len, 0);
         write_entry::<F>(&mut self.bytes[start..], draft, *pointer);
         self.lanes.push((draft.tag, u32::try_from(len).expect("an entry has less than 4 GB")));
-        self.longest = self.longest.max(len);
-        self.has_outside |= pointer.is_some();
+        self.kind = self.kind.with(len);
+        self.kind.has_outside |= pointer.is_some();
     }
 
     /// The leaf of these entries, in the order in which they came. None are left.
     pub(crate) fn take(&mut self) -> Tagged<V, F> {
-        let kind = self.kind(self.count(), self.longest);
+        let kind = std::mem::replace(&mut self.kind, Kind::EMPTY);
+        debug_assert_eq!(kind.count, self.count());
         let mut leaf: Tagged<V, F> = Tagged::of_block(Block::spread_tightly(
             &NOTE_NONE.to_le_bytes(),
             kind.front_bytes() - NOTE_BYTES + self.bytes.len(),
             &[],
         ));
         let block = leaf.block.make_mut();
-        debug_assert!(
-            HEAD_BYTES <= kind.front_bytes() && kind.front_bytes() + self.bytes.len() <= block.len()
-        );
+        debug_assert!(kind.front_bytes() + self.bytes.len() <= block.len());
         let (mut from, mut to) = (0, block.len());
         for (index, (tag, len)) in self.lanes.iter().enumerate() {
             let len = *len as usize;
@@ -79,11 +77,6 @@ impl<V: Clone, F: Form> Gathered<V, F> {
         leaf.check();
         self.lanes.clear();
         self.bytes.clear();
-        (self.longest, self.has_outside) = (0, false);
         leaf
-    }
-
-    fn kind(&self, count: usize, longest: usize) -> Kind {
-        Kind { count, width: Kind::width_for(longest), has_outside: self.has_outside, has_uses: false }
     }
 }

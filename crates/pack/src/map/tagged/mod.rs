@@ -10,14 +10,20 @@
 //! | u64  | kind u32 |         | lengths |         |       |      |      |         |         |         |
 //! +------+----------+---------+---------+---------+-- - --+------+------+---------+---------+---------+
 //!
-//! kind:  bits 0..28 count | bit 28, 29 width of a length: 0 = 1 byte, 1 = 2, 2 = 4
+//! where all entries are as long:
+//! +------+----------+--------+---------+---------+-- - --+------+------+---------+---------+---------+
+//! | note | count,   | length | 16 tags | 16 tags |       | uses | room | entry 2 | entry 1 | entry 0 |
+//! | u64  | kind u32 | u32    |         |         |       |      |      |         |         |         |
+//! +------+----------+--------+---------+---------+-- - --+------+------+---------+---------+---------+
+//!
+//! kind:  bits 0..28 count | bit 28, 29 width of a length: 0 = 1 byte, 1 = 2, 2 = 4, 3 = all are as long
 //!        | bit 30 some entry has a pointer
 //!        | bit 31 there are uses: one byte an entry, the caller's, in order of insertion
 //! ```
 //!
 //! How an entry is laid out is decided by its form (`form.rs`, `fields.rs`): a key and what is kept for it,
 //! and a pointer where the first byte says so. The key `ab` (tag 0x51) in the keyspace's form, with meta 3
-//! and the payload `xyz`, note unset: `FFFFFFFFFFFFFFFF 01000000 | 51 00*15 | 07 00*15 | room | 03 02 6162
+//! and the payload `xyz`, note unset: `FFFFFFFFFFFFFFFF 01000030 07000000 | 51 00*15 | room | 03 02 6162
 //! 78797A`.
 //!
 //! Uses are a column of their own behind the groups, so that a leaf without them is laid out as if there were
@@ -25,14 +31,17 @@
 //! entry with such a byte is added, or one of its entries is touched, and loses it when an entry without one
 //! is added. An entry without a byte counts as 0.
 //!
-//! Lengths take 1 byte until an entry of 256 bytes or more comes; then all of the leaf's take 2, or 4 from
-//! 65,536 on. Limits: an entry of 4 GB, 2^28 entries. Cost: an entry takes what its form needs and 2 bytes
-//! (tag, length); a leaf takes 24 bytes, on the average 16 of a group begun, and the allocator's rounding.
-//! The form also says when a leaf is full.
+//! A leaf begins without lengths, since its first entries may all be as long (ids, or fields and values of
+//! one kind), and gets their groups when one comes that is not. Then lengths take 1 byte until an entry of
+//! 256 bytes or more comes; from there all of the leaf's take 2, or 4 from 65,536 on. What a split or a join
+//! makes begins anew. Limits: an entry of 4 GB, 2^28 entries. Cost: an entry takes what its form needs, 1
+//! byte for its tag, and 1 for its length where they differ; a leaf takes 24 or 28 bytes, on the average 8 or
+//! 16 of a group begun, and the allocator's rounding. The form also says when a leaf is full.
 //!
 //! A leaf is split by the places of its entries, each half keeps its order of insertion. Entries that share
 //! one place cannot be split, and make an oversize leaf.
 mod by_tag;
+mod fill;
 mod gather;
 mod kind;
 mod payload;
@@ -48,8 +57,9 @@ use crate::memory::prefetch::prefetch;
 use crate::memory::shared::{POINTER_BYTES, Shared};
 use crate::tree::node::Leaf;
 pub(crate) use by_tag::{ByTag, Listed};
+use fill::Filler;
 pub(crate) use gather::{Gathered, leaf_bytes};
-use kind::{HEAD_BYTES, Kind, NOTE_BYTES, group_of};
+use kind::{ALIKE_HEAD_BYTES, Kind, NOTE_BYTES, group_of};
 pub(crate) use payload::tail_len;
 use payload::{Tail, laid_out, stays_outside};
 use std::marker::PhantomData;
@@ -112,16 +122,16 @@ const LINE_BYTES: usize = 64;
 impl<V, F: Form> Tagged<V, F> {
     /// An empty leaf.
     pub(crate) fn new() -> Tagged<V, F> {
-        Tagged::with_room(NOTE_NONE, Kind { count: 0, width: 1, has_outside: false, has_uses: false }, 1, 0)
+        Tagged::with_room(NOTE_NONE, Kind::EMPTY, 1, 0)
     }
 
-    /// An empty leaf with room for `count` entries of `bytes` together, in the width of `kind`.
+    /// An empty leaf with room for `count` entries of `bytes` together, which keeps lengths as `kind` does.
     fn with_room(note: u64, kind: Kind, count: usize, bytes: usize) -> Tagged<V, F> {
-        let mut head = [0; HEAD_BYTES];
+        let mut head = [0; ALIKE_HEAD_BYTES];
         head[..NOTE_BYTES].copy_from_slice(&note.to_le_bytes());
         Kind { count: 0, ..kind }.store(&mut head);
-        let groups = Kind { count, ..kind }.front_bytes() - HEAD_BYTES;
-        Tagged::of_block(Block::spread(&head, groups + bytes, &[]))
+        let groups = Kind { count, ..kind }.front_bytes() - kind.head_bytes();
+        Tagged::of_block(Block::spread(&head[..kind.head_bytes()], groups + bytes, &[]))
     }
 
     fn of_block(block: Block) -> Tagged<V, F> {
@@ -331,7 +341,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         let leaf = self.block.make_mut();
         let kind = Kind::of(leaf);
         let back = kind.sum_before(leaf, kind.count) + len;
-        let grown = Kind { count: kind.count + 1, has_outside: kind.has_outside | pointer.is_some(), ..kind };
+        let grown = Kind { has_outside: kind.has_outside | pointer.is_some(), ..kind.with(len) };
         assert!(grown.front_bytes() + back <= leaf.len(), "an entry has room");
         let (uses, grown_uses) = (kind.uses(), grown.uses());
         if kind.count.is_multiple_of(LANES) {
@@ -398,7 +408,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     }
 
     /// Gives an entry another meta, and a payload that is not longer than the old one, with no name at hand;
-    /// its slot holds no longer. The leaf does not become larger.
+    /// its slot holds no longer. The leaf grows by a column of lengths at most.
     pub(crate) fn set_inline(&mut self, slot: Slot, meta: u8, inline: &[u8]) {
         if Tail::of::<F>(self.entry(slot)).is_payload() {
             return self.write_payload(slot, meta, inline);
@@ -598,10 +608,9 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         other.unshare();
         let (mine, others) = (Kind::of(&self.block), Kind::of(&other.block));
         let kind = Kind {
-            count: mine.count + others.count,
-            width: mine.width.max(others.width),
             has_outside: mine.has_outside | others.has_outside,
             has_uses: mine.has_uses | others.has_uses,
+            ..self.slots().chain(other.slots()).fold(Kind::EMPTY, |kind, slot| kind.with(slot.len))
         };
         let bytes = self.back_bytes().len() + other.back_bytes().len();
         let mut joined = Tagged::with_room(joined_note(self.note(), other.note()), kind, kind.count, bytes);
@@ -616,13 +625,12 @@ impl<V: Clone, F: Form> Tagged<V, F> {
 
     /// A leaf of some of the entries, bit for bit: the references of both are owned once.
     fn selected(&self, slots: impl Iterator<Item = Slot> + Clone) -> Tagged<V, F> {
-        let (mut count, mut bytes, mut longest) = (0, 0, 0);
+        let (mut kind, mut bytes) = (Kind { count: 0, width: 0, ..Kind::of(&self.block) }, 0);
         for slot in slots.clone() {
-            (count, bytes, longest) = (count + 1, bytes + slot.len, longest.max(slot.len));
+            (kind, bytes) = (kind.with(slot.len), bytes + slot.len);
         }
-        let kind = Kind { width: Kind::width_for(longest), ..Kind::of(&self.block) };
-        let mut leaf = Tagged::with_room(self.note(), kind, count, bytes);
-        Filler::of(&mut leaf, count).take(self, slots);
+        let mut leaf = Tagged::with_room(self.note(), kind, kind.count, bytes);
+        Filler::of(&mut leaf, kind.count).take(self, slots);
         leaf
     }
 
@@ -673,11 +681,10 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     /// `lanes` more.
     fn reserve(&mut self, len: usize, lanes: usize, bytes: usize) {
         self.unshare();
-        let kind = Kind::of(&self.block);
-        if len > kind.len_max() {
-            self.widen(len, bytes);
+        let kind = Kind::of(&self.block).admitting(len);
+        if kind.width != Kind::of(&self.block).width {
+            self.widen(kind, bytes);
         }
-        let kind = Kind::of(&self.block);
         let used = kind.sum_before(&self.block, kind.count);
         let wanted = Kind { count: kind.count + lanes, ..kind }.front_bytes() + used + bytes;
         if wanted > self.block.len() {
@@ -698,11 +705,10 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         *self.block = block;
     }
 
-    /// Rewrites all lengths so wide that they can say `len`.
-    fn widen(&mut self, len: usize, bytes: usize) {
-        let old = Kind::of(&self.block);
-        let kind = Kind { width: Kind::width_for(len), ..old };
-        debug_assert!(kind.width > old.width, "a leaf is made wider for a longer entry");
+    /// Rewrites all lengths as `kind` keeps them.
+    #[cold]
+    fn widen(&mut self, kind: Kind, bytes: usize) {
+        debug_assert!(kind.width > Kind::of(&self.block).width, "lengths get a column, or a wider one");
         let more = self.back_bytes().len() + bytes;
         let mut wide = Tagged::with_room(self.note(), kind, kind.count + 1, more);
         Filler::of(&mut wide, kind.count).take(self, self.slots());
@@ -834,42 +840,6 @@ fn cut(placed: &[(u32, Slot)]) -> Option<u32> {
         }
     }
     best.map(|(_, place)| place)
-}
-
-/// Fills a new leaf with entries of other leaves, which give up the references in these entries.
-struct Filler<'l> {
-    leaf: &'l mut [u8],
-    /// What is filled so far.
-    kind: Kind,
-    start: usize,
-    /// Where the uses begin once all has come.
-    uses_start: usize,
-}
-
-impl<'l> Filler<'l> {
-    /// Begins to fill `leaf`, which is empty and has room for `count` entries in its width of lengths.
-    fn of<V, F: Form>(leaf: &'l mut Tagged<V, F>, count: usize) -> Filler<'l> {
-        let kind = Kind::of(&leaf.block);
-        let leaf = leaf.block.make_mut();
-        Filler { kind, start: leaf.len(), uses_start: Kind { count, ..kind }.uses().start, leaf }
-    }
-
-    fn take<V, F: Form>(&mut self, from: &Tagged<V, F>, slots: impl Iterator<Item = Slot>) {
-        let (theirs, uses) = (Kind::of(&from.block), from.uses());
-        for slot in slots {
-            if self.kind.has_uses {
-                let byte = uses.get(slot.index).copied().unwrap_or(0);
-                self.leaf[self.uses_start + self.kind.count] = byte;
-            }
-            debug_assert!(slot.len <= self.start, "a new leaf has room for all it is made of");
-            self.start -= slot.len;
-            self.kind.set_lane(self.leaf, self.kind.count, from.block[theirs.tag_at(slot.index)], slot.len);
-            self.leaf[self.start..self.start + slot.len].copy_from_slice(from.entry(slot));
-            self.kind.count += 1;
-        }
-        assert!(self.kind.front_bytes() <= self.start, "a new leaf has room for all it is made of");
-        self.kind.store(self.leaf);
-    }
 }
 
 /// How many bytes the entry of a draft takes in a leaf.

@@ -68,7 +68,6 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     fn bytes_with(&self, draft: &Draft<'_>, outside: Option<&Shared<V>>) -> usize {
         let kind = Kind::of(&self.block);
         let len = len_of::<F>(draft, outside.is_some());
-        let front = Kind { count: kind.count + 1, ..kind }.front_bytes();
-        front + kind.sum_before(&self.block, kind.count) + len
+        kind.with(len).front_bytes() + kind.sum_before(&self.block, kind.count) + len
     }
 }

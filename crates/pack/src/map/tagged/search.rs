@@ -6,39 +6,49 @@
 //! leaf of up to 16 entries may be too short to be read that far; one with long entries has lengths of
 //! several bytes. On the path of every request.
 use super::Slot;
-use super::kind::{HEAD_BYTES, Kind, group_of};
-use crate::code::simd::{self, Group, LANES};
+use super::kind::{ALIKE_HEAD_BYTES, HEAD_BYTES, Kind, group_of};
+use crate::code::simd::{self, LANES};
 use crate::map::form::{Form, Name};
 
-/// Groups that are searched at once, and their entries and bytes.
+/// Groups that are searched at once, and their entries.
 const QUAD: usize = 4;
 const QUAD_LANES: usize = QUAD * LANES;
-const QUAD_BYTES: usize = QUAD * LANES * 2;
+
+/// From a group to the next where lengths have no column, and where each takes a byte.
+const ALIKE: usize = LANES;
+const BYTES: usize = 2 * LANES;
 
 #[inline(always)]
 pub(super) fn find<F: Form>(leaf: &[u8], tag: u8, name: Name<'_>) -> Option<Slot> {
     let kind = Kind::of(leaf);
-    let front = &leaf[HEAD_BYTES..];
-    if kind.width != 1 {
-        return find_any::<F>(leaf, kind, tag, name);
+    match kind.width {
+        0 => find_ordinary::<F, ALIKE>(leaf, kind, tag, name),
+        1 => find_ordinary::<F, BYTES>(leaf, kind, tag, name),
+        _ => find_any::<F>(leaf, kind, tag, name),
     }
+}
+
+/// The search of a leaf by as many groups as its form lets it have.
+#[inline(always)]
+fn find_ordinary<F: Form, const STRIDE: usize>(
+    leaf: &[u8],
+    kind: Kind,
+    tag: u8,
+    name: Name<'_>,
+) -> Option<Slot> {
+    let front = &leaf[if STRIDE == ALIKE { ALIKE_HEAD_BYTES } else { HEAD_BYTES }..];
+    let holds = |quads: usize| kind.count <= quads * QUAD_LANES && front.len() >= quads * QUAD * STRIDE;
     if kind.count <= QUAD_LANES {
-        if let Some(front) = front.first_chunk() {
-            return find_quads::<F, 1, QUAD_BYTES>(leaf, front, kind, tag, name);
+        if holds(1) {
+            return find_quads::<F, 1, STRIDE>(leaf, front, kind, tag, name);
         }
         if kind.count <= LANES {
-            return find_one::<F>(leaf, kind, tag, name);
+            return find_one::<F, STRIDE>(leaf, front, kind, tag, name);
         }
-    } else if F::COUNT_MAX > QUAD_LANES
-        && kind.count <= 2 * QUAD_LANES
-        && let Some(front) = front.first_chunk()
-    {
-        return find_quads::<F, 2, { 2 * QUAD_BYTES }>(leaf, front, kind, tag, name);
-    } else if F::COUNT_MAX > 2 * QUAD_LANES
-        && kind.count <= 3 * QUAD_LANES
-        && let Some(front) = front.first_chunk()
-    {
-        return find_quads::<F, 3, { 3 * QUAD_BYTES }>(leaf, front, kind, tag, name);
+    } else if F::COUNT_MAX > QUAD_LANES && holds(2) {
+        return find_quads::<F, 2, STRIDE>(leaf, front, kind, tag, name);
+    } else if F::COUNT_MAX > 2 * QUAD_LANES && kind.count > 2 * QUAD_LANES && holds(3) {
+        return find_quads::<F, 3, STRIDE>(leaf, front, kind, tag, name);
     }
     find_any::<F>(leaf, kind, tag, name)
 }
@@ -47,20 +57,19 @@ pub(super) fn find<F: Form>(leaf: &[u8], tag: u8, name: Name<'_>) -> Option<Slot
 /// goes on to the next lookup while this one waits for memory. What lies behind the last group is room or
 /// entries; it is read, and masked out.
 #[inline(always)]
-fn find_quads<F: Form, const QUADS: usize, const BYTES: usize>(
+fn find_quads<F: Form, const QUADS: usize, const STRIDE: usize>(
     leaf: &[u8],
-    front: &[u8; BYTES],
+    front: &[u8],
     kind: Kind,
     tag: u8,
     name: Name<'_>,
 ) -> Option<Slot> {
-    const { assert!(BYTES == QUADS * QUAD_BYTES) };
-    let group = |at: usize| -> &Group { front[at..at + LANES].try_into().expect("16 bytes") };
+    let front = &front[..QUADS * QUAD * STRIDE];
+    let group = |number: usize| group_of(front, number * STRIDE);
     let mut hits = [0; QUADS];
     for (quad, hits) in hits.iter_mut().enumerate() {
         for quarter in 0..QUAD {
-            let at = (quad * QUAD + quarter) * LANES * 2;
-            *hits |= u64::from(simd::matches(group(at), tag)) << (quarter * LANES);
+            *hits |= u64::from(simd::matches(group(quad * QUAD + quarter), tag)) << (quarter * LANES);
         }
         let unused = ((quad + 1) * QUAD_LANES).saturating_sub(kind.count).min(QUAD_LANES);
         *hits &= u64::MAX.checked_shr(unused as u32).unwrap_or(0);
@@ -68,14 +77,18 @@ fn find_quads<F: Form, const QUADS: usize, const BYTES: usize>(
     for (quad, hits) in hits.iter_mut().enumerate() {
         while *hits != 0 {
             let index = quad * QUAD_LANES + hits.trailing_zeros() as usize;
-            let mut back = 0;
-            for quarter in 0..QUADS * QUAD {
-                let lanes = (index + 1).saturating_sub(quarter * LANES).min(LANES);
-                back += simd::sum_first(group(quarter * LANES * 2 + LANES), lanes) as usize;
-            }
             debug_assert!(index < kind.count, "a tag behind the last entry");
+            let (back, len) = if STRIDE == ALIKE {
+                ((index + 1) * kind.alike, kind.alike)
+            } else {
+                let sum = |number: usize| {
+                    let lanes = (index + 1).saturating_sub(number * LANES).min(LANES);
+                    simd::sum_first(group_of(front, number * STRIDE + LANES), lanes) as usize
+                };
+                let len = front[index / LANES * STRIDE + LANES + index % LANES];
+                ((0..QUADS * QUAD).map(sum).sum(), usize::from(len))
+            };
             let start = leaf.len() - back;
-            let len = front[index / LANES * LANES * 2 + LANES + index % LANES] as usize;
             if F::is(&leaf[start..start + len], name) {
                 return Some(Slot { index, back, len });
             }
@@ -87,14 +100,24 @@ fn find_quads<F: Form, const QUADS: usize, const BYTES: usize>(
 
 /// The search of a leaf too small for `find_quads` to read beyond its entries.
 #[inline]
-fn find_one<F: Form>(leaf: &[u8], kind: Kind, tag: u8, name: Name<'_>) -> Option<Slot> {
-    let (tags, lens) = leaf.get(HEAD_BYTES..HEAD_BYTES + 2 * LANES)?.split_first_chunk::<LANES>()?;
-    let lens: &Group = lens.first_chunk()?;
+fn find_one<F: Form, const STRIDE: usize>(
+    leaf: &[u8],
+    front: &[u8],
+    kind: Kind,
+    tag: u8,
+    name: Name<'_>,
+) -> Option<Slot> {
+    let group = front.get(..STRIDE)?;
     debug_assert!(kind.count <= LANES, "one group holds {} entries", kind.count);
-    let mut hits = simd::matches(tags, tag) & ((1 << kind.count) - 1);
+    let mut hits = simd::matches(group_of(group, 0), tag) & ((1 << kind.count) - 1);
     while hits != 0 {
         let index = hits.trailing_zeros() as usize;
-        let (back, len) = (simd::sum_first(lens, index + 1) as usize, lens[index] as usize);
+        let (back, len) = if STRIDE == ALIKE {
+            ((index + 1) * kind.alike, kind.alike)
+        } else {
+            let lens = group_of(group, LANES);
+            (simd::sum_first(lens, index + 1) as usize, usize::from(lens[index]))
+        };
         let start = leaf.len() - back;
         if F::is(&leaf[start..start + len], name) {
             return Some(Slot { index, back, len });
