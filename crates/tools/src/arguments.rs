@@ -198,18 +198,21 @@ fn tools() -> Command {
         .subcommand(analyze_command())
 }
 
-/// One line, in the form that scripts take apart. Those that call redis-server want to know what it can do.
+/// One line, in the form that scripts take apart. They want to know what the server can do, so the first
+/// number is the version of Redis that it behaves like, as in INFO; its own is at the end.
 fn version(called: &[u8]) -> String {
-    let (program, version) = match called {
-        b"redis-server" => ("Redis server", server::REDIS_VERSION),
-        b"redis-check-rdb" => ("redis-check-rdb", server::REDIS_VERSION),
-        b"redis-check-aof" => ("redis-check-aof", server::REDIS_VERSION),
-        _ => ("Sardine server", env!("CARGO_PKG_VERSION")),
+    let program = match called {
+        b"redis-server" => "Redis server",
+        b"redis-check-rdb" => "redis-check-rdb",
+        b"redis-check-aof" => "redis-check-aof",
+        _ => "Sardine server",
     };
     format!(
-        "{program} v={version} sha=00000000:0 malloc={} bits={} build=0\n",
+        "{program} v={} sha=00000000:0 malloc={} bits={} build=0 sardine={}\n",
+        server::REDIS_VERSION,
         crate::allocator::NAME,
-        usize::BITS
+        usize::BITS,
+        env!("CARGO_PKG_VERSION")
     )
 }
 
@@ -247,7 +250,7 @@ mod tests {
 
     #[test]
     fn words_that_are_no_settings_stand_alone() {
-        assert!(matches!(parse(&["-v"]), Task::Print(text) if text.starts_with("Sardine server v=")));
+        assert!(matches!(parse(&["-v"]), Task::Print(text) if text.starts_with("Sardine server v=8.")));
         assert!(matches!(parse(&["--help"]), Task::Print(text) if text.contains("--port 7777")));
         assert_eq!(parse(&["--dump-docs", "settings"]), Task::Dump(Document::Settings));
         assert!(matches!(parse(&["--dump-docs"]), Task::Refuse(_)));

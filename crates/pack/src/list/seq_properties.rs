@@ -209,6 +209,18 @@ fn a_leaf_takes_as_many_entries_or_bytes_as_the_limit_says() {
     assert_eq!(filled(&entries_of_4k, 8, |_| vec![b'x'; 4000]).nodes().leaves, 4, "8 KB hold two");
 }
 
+/// An element without bytes takes room for its length. Where it took none, one leaf had as many as anybody
+/// cared to push, until its count wrapped and all were lost.
+#[test]
+fn a_leaf_of_empty_elements_is_bounded_as_any_other() {
+    let limits = Limits { fill: Fill::Bytes(4096), ..DEFAULT };
+    let mut seq = filled(&limits, 40_000, |_| Vec::new());
+    assert!(seq.nodes().leaves >= 10, "{:?}", seq.nodes());
+    seq.insert(20_000, b"x", &limits);
+    seq.remove(20_000, 1, &limits);
+    assert!(seq.nodes().leaves >= 10 && seq.len() == 40_000);
+}
+
 #[test]
 fn an_element_beyond_the_limit_has_a_leaf_of_its_own() {
     let seq = filled(&DEFAULT, 30, |n| if n % 10 == 5 { vec![b'h'; 70_000] } else { b"small".to_vec() });

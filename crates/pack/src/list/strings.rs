@@ -77,12 +77,13 @@ enum Column {
 const ALIKE_BITS: u8 = 3;
 
 impl Column {
-    /// The column of a leaf of such entries.
+    /// The column of a leaf of such entries. Texts without bytes have one: an element takes a byte at least,
+    /// so that the bytes of a leaf bound its elements too.
     fn of(mut extents: impl Iterator<Item = Extent>) -> Column {
         let Some(first) = extents.next() else { return Column::Each(Width::One) };
         let column = match Width::byte_of(first) {
-            Some(_) => Column::Alike(first),
-            None => Column::Each(Width::for_extent(first)),
+            Some(_) if first.len > 0 => Column::Alike(first),
+            _ => Column::Each(Width::for_extent(first)),
         };
         extents.fold(column, Column::with)
     }

@@ -12,8 +12,9 @@
 //! ```text
 //! open ---- enter_alone ---> closed ---- dropped ---> open
 //!                              |            ^
-//!                              \-- leave_ajar: who waits, or comes, enters as Entered::Ajar, and touches
-//!                                  no data (a script runs for long: clients are answered with BUSY)
+//!                              |\-- leave_ajar: who waits, or comes, enters as Entered::Ajar, and touches
+//!                              |    no data (a script runs for long: clients are answered with BUSY)
+//!                              \--- close_again: who comes waits (it was told to end)
 //! ```
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst, fence};
@@ -199,6 +200,12 @@ impl Gates {
     pub(crate) fn leave_ajar(&self) {
         self.is_ajar.store(true, SeqCst);
         self.wake();
+    }
+
+    /// Whoever is alone is about to end: those who come from here on wait for that, as they would have before
+    /// [`Gates::leave_ajar`].
+    pub(crate) fn close_again(&self) {
+        self.is_ajar.store(false, SeqCst);
     }
 
     /// Whether somebody is alone and has let others in: a load.

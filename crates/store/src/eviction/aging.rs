@@ -9,7 +9,8 @@
 //! less finely then, but stay in order.
 //!
 //! What is counted before the round after a change of policy has passed is lost, so that round is not spread
-//! over time: who may take long goes through it at once (`Keyspace::end_change_of_uses`).
+//! over time: some thousand leaves are passed before the next command, and who may take long goes through the
+//! others at once (`Keyspace::end_change_of_uses`).
 //!
 //! Cost: a thousand leaves are passed in some tenths of a millisecond; twenty million keys take 0.2% of one
 //! processor.
@@ -110,9 +111,12 @@ impl Round {
         self.known.contains(&code) && (self.becomes[index] != code || !self.is_met[index])
     }
 
-    /// Whether the hand is as far as it should be.
+    /// Whether the hand is as far as it should be. One that is not spread over time never is.
     fn is_on_time(&self, keyspace: &Keyspace, now: Millis) -> bool {
-        let due = (now.0 - self.began.0).max(0) as f64 / self.length_ms.max(1) as f64;
+        if self.length_ms == 0 {
+            return false;
+        }
+        let due = (now.0 - self.began.0).max(0) as f64 / self.length_ms as f64;
         let passed = self.shard as f64 + f64::from(self.place) / f64::from(u32::MAX);
         passed / keyspace.shards() as f64 > due
     }

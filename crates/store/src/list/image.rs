@@ -2,16 +2,19 @@
 use crate::End;
 use crate::edit::{Collection, Edit};
 use crate::entry::Shape;
+use crate::inside::FEW_BYTES_MAX;
 use crate::keyspace::shard::Buffers;
 use crate::list::listpack::{self, Encoding};
-use crate::list::tree::ListTree;
+use crate::list::tree::{INSIDE, ListTree};
 use pack::image::Draft;
 use pack::seq::Limits;
 use std::ops::ControlFlow;
 
-/// No image would be a longer listpack than this, be it of integers of 10 bytes each, or of text with 3 bytes
-/// more for each element.
-pub(super) const IMAGE_LISTPACK_BYTES_MAX: u64 = 2048;
+/// No image would be a longer listpack than this, be it of many integers of 10 bytes each, or of few texts
+/// with up to 4 bytes more for each.
+pub(super) const IMAGE_LISTPACK_BYTES_MAX: u64 =
+    listpack::EMPTY_BYTES + FEW_BYTES_MAX as u64 + 4 * INSIDE.few;
+const _: () = assert!(listpack::EMPTY_BYTES + 10 * INSIDE.len_max < IMAGE_LISTPACK_BYTES_MAX);
 
 impl Collection for ListTree {
     type Rules<'v> = &'v Limits;
@@ -80,8 +83,9 @@ impl Collection for ListTree {
             tree.settle(limits);
             return tree.is_small();
         }
-        // An image is below half of any limit in bytes, so only a limit in elements can forbid it.
-        if listpack::fits_half(limits.fill, IMAGE_LISTPACK_BYTES_MAX, edit.buffers().draft.len()) {
+        let draft = &edit.buffers().draft;
+        let fits = |bytes| listpack::fits_half(limits.fill, bytes, draft.len());
+        if fits(IMAGE_LISTPACK_BYTES_MAX) || fits(draft_listpack_bytes(draft)) {
             edit.state = Encoding::Listpack;
         }
         false

@@ -85,6 +85,24 @@ fn a_script_that_runs_for_long_is_killed_and_others_are_told_to_wait() {
     }
 }
 
+/// One that asks for commands in a loop takes some milliseconds until it hears that it is to end.
+#[test]
+fn who_comes_after_the_kill_waits_for_the_end_of_the_script() {
+    for workers in [1, 3] {
+        let server = server(workers);
+        let (mut runner, mut other) = (server.client().unwrap(), server.client().unwrap());
+        let mut third = server.client().unwrap();
+        assert_eq!(say(&mut third, "SET k v"), "OK");
+        for _ in 0..5 {
+            run(&mut runner, &mut other, "while true do pcall(redis.call, 'GET', 'x') end");
+            assert_eq!(say(&mut other, "SCRIPT KILL"), "OK");
+            assert_eq!(say(&mut other, "GET k"), "v");
+            assert_eq!(say(&mut third, "GET k"), "v");
+            assert!(text(&runner.receive().unwrap()).starts_with("ERR Script killed"));
+        }
+    }
+}
+
 #[test]
 fn who_wanted_everything_before_a_script_was_slow_hears_that_it_is() {
     let server = InProcess::start(Config { worker_threads: 2, ..InProcess::config() });

@@ -265,7 +265,7 @@ fn kill(call: &mut ServerCall<'_>) -> Done {
 /// SCRIPT KILL, FUNCTION KILL
 pub(super) fn kill_kind(call: &mut ServerCall<'_>, kind: Kind) -> Done {
     let running = &call.server.scripts.running;
-    match running.kill(kind) {
+    match running.kill(kind, &call.server.gates) {
         Kill::Done => {
             call.reply.ok();
             Ok(())

@@ -8,6 +8,7 @@
 //! ```
 //!
 //! Both arrows away from "running" go through one lock, so a script that was told to end has written nothing.
+use crate::state::gate::Gates;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -80,14 +81,17 @@ impl Running {
         self.slow().as_ref().is_some_and(|slow| slow.is_killed)
     }
 
-    /// SCRIPT KILL, FUNCTION KILL
-    pub(crate) fn kill(&self, kind: Kind) -> Kill {
+    /// SCRIPT KILL, FUNCTION KILL. The gates that it has left ajar are closed: whoever comes now waits for
+    /// the moment that it still takes, and is not told to try again later. The lock is held meanwhile, so
+    /// they are never those of the next slow script.
+    pub(crate) fn kill(&self, kind: Kind, gates: &Gates) -> Kill {
         match self.slow().as_mut() {
             None => Kill::NothingRuns,
             Some(slow) if slow.has_written => Kill::TooLate,
             Some(slow) if slow.kind != kind => Kill::OtherKind,
             Some(slow) => {
                 slow.is_killed = true;
+                gates.close_again();
                 Kill::Done
             }
         }
@@ -115,19 +119,20 @@ mod tests {
 
     #[test]
     fn a_script_is_killed_or_writes_and_never_both() {
-        let running = Running::default();
-        assert_eq!(running.kill(Kind::Script), Kill::NothingRuns);
+        let (running, gates) = (Running::default(), Gates::new(1));
+        assert_eq!(running.kill(Kind::Script, &gates), Kill::NothingRuns);
         running.begin(slow());
-        assert_eq!(running.kill(Kind::Function), Kill::OtherKind);
-        assert!(!running.is_killed());
-        assert_eq!(running.kill(Kind::Script), Kill::Done);
-        assert!(running.is_killed() && !running.may_write());
+        gates.leave_ajar();
+        assert_eq!(running.kill(Kind::Function, &gates), Kill::OtherKind);
+        assert!(!running.is_killed() && gates.is_ajar());
+        assert_eq!(running.kill(Kind::Script, &gates), Kill::Done);
+        assert!(running.is_killed() && !running.may_write() && !gates.is_ajar());
         running.begin(slow());
         assert!(running.may_write());
-        assert_eq!(running.kill(Kind::Script), Kill::TooLate);
-        assert_eq!(running.kill(Kind::Function), Kill::TooLate);
+        assert_eq!(running.kill(Kind::Script, &gates), Kill::TooLate);
+        assert_eq!(running.kill(Kind::Function, &gates), Kill::TooLate);
         running.end();
-        assert_eq!(running.kill(Kind::Script), Kill::NothingRuns);
+        assert_eq!(running.kill(Kind::Script, &gates), Kill::NothingRuns);
         running.begin(Slow { kind: Kind::Function, ..slow() });
         running.end();
         assert_eq!(running.kind(), Kind::Function);
