@@ -21,7 +21,7 @@ pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     super::multi::COMMANDS,
     super::persistence::COMMANDS,
     super::pubsub::COMMANDS,
-    super::role::COMMANDS,
+    super::replication::COMMANDS,
     super::script::COMMANDS,
     super::shutdown::COMMANDS,
     super::slowlog::COMMANDS,

@@ -30,7 +30,7 @@ pub(crate) mod monitor;
 pub(crate) mod multi;
 mod persistence;
 mod pubsub;
-mod role;
+mod replication;
 pub(crate) mod script;
 mod shutdown;
 mod slowlog;

@@ -147,6 +147,15 @@ pub(crate) fn unknown_client_type(word: &[u8]) -> Error {
     Error::quoting(&[b"ERR Unknown client type '", word, b"'"])
 }
 
+/// REPLICAOF of another server.
+pub(crate) fn no_replication() -> Error {
+    Error::custom("ERR there is no replication yet: this server follows no other")
+}
+
+pub(crate) fn invalid_primary_port() -> Error {
+    Error::custom("ERR Invalid master port")
+}
+
 pub(crate) fn invalid_client_id() -> Error {
     Error::custom("ERR Invalid client ID")
 }
