@@ -160,9 +160,9 @@ fn introduce(config: &Config, log: &Log) {
     log.notice(&format!("Sardine version={version}, bits={bits}, just started, PID: {pid}"));
     match &config.file {
         Some(_) => log.notice("Configuration loaded"),
-        None => {
-            log.notice("No config file: every setting that the command line does not name has its default")
-        }
+        None => log.notice(
+            "No config file: what the command line and the standard input do not name has its default",
+        ),
     }
     log.enter_service();
     config.warnings().iter().for_each(|line| log.warning(line));

@@ -49,7 +49,8 @@ fn shutdown(call: &mut ServerCall<'_>) -> Done {
     if wish.aborts {
         return abort(call);
     }
-    if wish.saves != Some(false) && call.server.gates.is_ajar() {
+    // The script may have ended meanwhile: then the gates are open, and others write.
+    if wish.saves != Some(false) && call.is_shut_out {
         return Err(Error::quoting(&[error::busy(call.server.scripts.running.kind())]));
     }
     if !save_to_end(call.server, call.now, (wish.saves, wish.is_forced)) {

@@ -14,6 +14,8 @@ use resp::Args;
 const QUOTED_BYTES_MAX: usize = 128;
 
 pub(crate) const NOT_AUTHENTICATED: &[u8] = b"NOAUTH Authentication required.";
+/// What such an error counts as; `resp` has the texts.
+pub(crate) const PROTOCOL_ERROR: &[u8] = b"ERR Protocol error";
 pub(crate) const OUT_OF_MEMORY: &[u8] = b"OOM command not allowed when used memory > 'maxmemory'.";
 
 pub(crate) const LOADING: &str = "LOADING Redis is loading the dataset in memory";

@@ -62,9 +62,12 @@ pub(crate) struct AppendOnly {
     /// A part of what the records below this number have come to may be missing in the files, but for what
     /// is covered.
     doubtful: AtomicU64,
-    /// How long the increments are that were written to before, and the one that is.
+    /// How long the increments are that are to be finished before the present one, and that one.
     pub(crate) former_bytes: AtomicU64,
     pub(crate) current_bytes: AtomicU64,
+    /// Those that were finished, by the record at which each ends. They count until a base covers them: there
+    /// are some where a rewrite has failed.
+    finished: Mutex<Vec<(u64, u64)>>,
     /// How long the file's base is, and how long all was when it last began.
     pub(crate) base_bytes: AtomicU64,
     pub(crate) bytes_at_begin: AtomicU64,
@@ -175,6 +178,7 @@ impl AppendOnly {
             doubtful: AtomicU64::new(0),
             former_bytes: AtomicU64::new(0),
             current_bytes: AtomicU64::new(0),
+            finished: Mutex::default(),
             base_bytes: AtomicU64::new(0),
             bytes_at_begin: AtomicU64::new(0),
             gathered_bytes: AtomicU64::new(0),
@@ -363,7 +367,16 @@ impl AppendOnly {
     /// How long all files are together.
     pub(crate) fn bytes(&self) -> u64 {
         let parts = [&self.base_bytes, &self.former_bytes, &self.current_bytes];
-        parts.iter().map(|part| part.load(Relaxed)).sum()
+        let finished =
+            lock(&self.finished).iter().filter(|(end, _)| *end > self.covered()).map(|(_, len)| len).sum();
+        parts.iter().map(|part| part.load(Relaxed)).fold(finished, u64::saturating_add)
+    }
+
+    /// An increment of so many bytes is finished, which ends at this record.
+    pub(crate) fn note_finished(&self, end: u64, bytes: u64) {
+        let mut finished = lock(&self.finished);
+        finished.retain(|(end, _)| *end > self.covered());
+        finished.push((end, bytes));
     }
 
     /// CONFIG RESETSTAT

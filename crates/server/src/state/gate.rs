@@ -14,13 +14,25 @@
 //!                              |            ^
 //!                              |\-- leave_ajar: who waits, or comes, enters as Entered::Ajar, and touches
 //!                              |    no data (a script runs for long: clients are answered with BUSY)
-//!                              \--- close_again: who comes waits (it was told to end)
+//!                              \--- expect_end: who comes waits for a moment (it was told to end), and then
+//!                                   enters so as well
 //! ```
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst, fence};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::SeqCst, fence};
 use std::sync::{
     Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
 };
+use std::time::Duration;
+
+/// Who comes waits for whoever is alone, if somebody is.
+const SHUT: u8 = 0;
+/// Whoever is alone has let the others in.
+const AJAR: u8 = 1;
+/// It did, but is about to end: who comes waits for that, though not for longer than [`END_MAX`].
+const ENDING: u8 = 2;
+
+/// A script hears within milliseconds that it is to end, unless it is in one long call of a library.
+const END_MAX: Duration = Duration::from_millis(50);
 
 /// 128 bytes: two cache lines, because processors fetch lines in pairs.
 #[repr(align(128))]
@@ -35,7 +47,7 @@ pub(crate) struct Alone<'g> {
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.gates.is_ajar.store(false, SeqCst);
+        self.gates.state.store(SHUT, SeqCst);
         self.held.clear();
         let mut queue = self.gates.queue();
         queue.is_taken = false;
@@ -60,8 +72,8 @@ pub(crate) enum Entered<'g> {
 /// One for each worker.
 pub(crate) struct Gates {
     gates: Box<[Gate]>,
-    /// Whoever is alone has let the others in.
-    is_ajar: AtomicBool,
+    /// What who comes finds while somebody is alone: [`SHUT`], [`AJAR`], [`ENDING`].
+    state: AtomicU8,
     /// How many wait to enter or to be alone, and what wakes them.
     waiting: AtomicUsize,
     changed: Condvar,
@@ -106,7 +118,7 @@ impl Gates {
     pub(crate) fn new(workers: usize) -> Gates {
         Gates {
             gates: (0..workers).map(|_| Gate::default()).collect(),
-            is_ajar: AtomicBool::new(false),
+            state: AtomicU8::new(SHUT),
             waiting: AtomicUsize::new(0),
             changed: Condvar::new(),
             queue: Mutex::default(),
@@ -131,7 +143,7 @@ impl Gates {
             |queue, ()| {
                 let entered = match self.try_enter(worker) {
                     Some(inside) => Entered::Inside(inside),
-                    None if self.is_ajar() => Entered::Ajar,
+                    None if self.lets_in() => Entered::Ajar,
                     None => return None,
                 };
                 queue.entering -= 1;
@@ -162,11 +174,26 @@ impl Gates {
             if let Some(found) = look(&mut queue, place) {
                 break found;
             }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.sleep(queue);
         };
         drop(queue);
         self.waiting.fetch_sub(1, SeqCst);
         found
+    }
+
+    /// Sleeps until something has changed. Where an end is awaited that does not come, the gates are ajar
+    /// again.
+    fn sleep<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        if self.state.load(SeqCst) != ENDING {
+            return self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        let slept = self.changed.wait_timeout(queue, END_MAX);
+        let (queue, timeout) = slept.unwrap_or_else(PoisonError::into_inner);
+        let is_late = timeout.timed_out();
+        if is_late && self.state.compare_exchange(ENDING, AJAR, SeqCst, SeqCst).is_ok() {
+            self.changed.notify_all();
+        }
+        queue
     }
 
     /// Nobody else runs commands until the guards are dropped. It waits until every worker has finished its
@@ -181,7 +208,7 @@ impl Gates {
     pub(crate) fn try_enter_alone(&self) -> Result<Alone<'_>, ShutOut> {
         self.wait_until(Queue::join, |queue, number| match queue.take(number) {
             true => Some(Ok(())),
-            false if self.is_ajar() => {
+            false if self.lets_in() => {
                 queue.waiting.retain(|other| *other != number);
                 Some(Err(ShutOut))
             }
@@ -198,20 +225,24 @@ impl Gates {
 
     /// Lets others in, who touch no data, until whoever is alone has ended. Only who is alone calls this.
     pub(crate) fn leave_ajar(&self) {
-        self.is_ajar.store(true, SeqCst);
+        self.state.store(AJAR, SeqCst);
         self.wake();
     }
 
-    /// Whoever is alone is about to end: those who come from here on wait for that, as they would have before
-    /// [`Gates::leave_ajar`].
-    pub(crate) fn close_again(&self) {
-        self.is_ajar.store(false, SeqCst);
+    /// Whoever is alone and has left the gates ajar is about to end: those who come from here on wait for
+    /// that, but no longer than for a moment.
+    pub(crate) fn expect_end(&self) {
+        let _ = self.state.compare_exchange(AJAR, ENDING, SeqCst, SeqCst);
     }
 
-    /// Whether somebody is alone and has let others in: a load.
+    /// Whether somebody is alone and has let others in, whether or not it is about to end: a load.
     #[inline]
     pub(crate) fn is_ajar(&self) -> bool {
-        self.is_ajar.load(SeqCst)
+        self.state.load(SeqCst) != SHUT
+    }
+
+    fn lets_in(&self) -> bool {
+        self.state.load(SeqCst) == AJAR
     }
 
     fn wake(&self) {
@@ -275,6 +306,33 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_is_expected_is_waited_for_but_not_for_ever() {
+        let gates = Gates::new(1);
+        gates.expect_end();
+        assert!(!gates.is_ajar(), "nobody is alone");
+        let alone = gates.enter_alone();
+        gates.leave_ajar();
+        gates.expect_end();
+        std::thread::scope(|scope| {
+            let entering = scope.spawn(|| is_inside(&enter(&gates, 0)));
+            while gates.waiting.load(SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            drop(alone);
+            // The end has come, or the time was over before.
+            let _ = entering.join().unwrap();
+        });
+        assert!(is_inside(&enter(&gates, 0)));
+        let alone = gates.enter_alone();
+        gates.leave_ajar();
+        gates.expect_end();
+        assert!(!is_inside(&enter(&gates, 0)), "it does not end");
+        assert_eq!(gates.try_enter_alone().err(), Some(ShutOut));
+        drop(alone);
+        assert!(is_inside(&enter(&gates, 0)));
+    }
+
+    #[test]
     fn who_has_waited_longest_is_alone_next_and_whoever_waits_to_enter_comes_before() {
         let gates = Gates::new(3);
         let order = Mutex::new(Vec::new());
@@ -334,6 +392,10 @@ mod tests {
             if random.below(3) == 0 {
                 alone.gates.leave_ajar();
                 pause(random);
+                if random.below(2) == 0 {
+                    alone.gates.expect_end();
+                    pause(random);
+                }
             }
             assert_eq!(self.inside.load(SeqCst), 0, "somebody is inside beside who is alone");
             self.alone.fetch_sub(1, SeqCst);

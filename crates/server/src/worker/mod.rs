@@ -40,6 +40,7 @@ mod table;
 
 use crate::core::client_line::line_of;
 use crate::core::dispatch::{Executor, Look, Request};
+use crate::core::error::PROTOCOL_ERROR;
 use crate::core::lent::{Lent, Returned};
 use crate::core::mailbox::{Mailbox, Message};
 use crate::core::modes::Modes;
@@ -504,7 +505,7 @@ impl<'s> Worker<'s> {
             self.batch.keep_requests(turn, connection);
         } else {
             self.batch.keep_rest(turn, connection);
-            finish(connection, turn, (self.server, self.executor.steady()), &mut self.reply);
+            finish(connection, turn, (self.server, &self.executor), &mut self.reply);
         }
         note(connection, turn.executed as u64, self.executor.steady(), self.executor.counters());
         if connection.session.record.is_secure {
@@ -724,7 +725,12 @@ fn end_turn(
 }
 
 /// All that was parsed has run: keeps the beginning of a request, or answers bytes that are none.
-fn finish(connection: &mut Connection, turn: &Turn, at: (&Server, Millis), reply: &mut Reply) {
+fn finish(
+    connection: &mut Connection,
+    turn: &Turn,
+    (server, executor): (&Server, &Executor<'_>),
+    reply: &mut Reply,
+) {
     match &turn.rest {
         Rest::Unfinished { wanted_bytes } => {
             if !connection.input.is_empty() {
@@ -735,7 +741,8 @@ fn finish(connection: &mut Connection, turn: &Turn, at: (&Server, Millis), reply
         Rest::Unparsed => {}
         Rest::Wrong(error) if connection.session.after < After::Close => {
             cold_path();
-            note_protocol_error(connection, *error, at);
+            executor.counters().count_error(PROTOCOL_ERROR);
+            note_protocol_error(connection, *error, (server, executor.steady()));
             reply.protocol_error(*error);
             connection.session.after = After::Close;
         }

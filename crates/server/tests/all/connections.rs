@@ -58,6 +58,9 @@ fn what_is_no_request_is_answered_with_an_error_and_the_end() {
     let mut client = Client::connect(&server);
     client.send(b"PING\r\n*1\r\n+PING\r\nPING\r\n");
     assert_eq!(client.rest(), "+PONG\r\n-ERR Protocol error: expected '$', got '+'\r\n");
+    let mut other = Client::connect(&server);
+    assert_eq!(other.info("total_error_replies"), "1");
+    assert_eq!(other.info("errorstat_ERR"), "count=1");
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! less finely then, but stay in order.
 //!
 //! What is counted before the round after a change of policy has passed is lost, so that round is not spread
-//! over time: some thousand leaves are passed before the next command, and who may take long goes through the
+//! over time: a thousand leaves are passed before the next command, and who may take long goes through the
 //! others at once (`Keyspace::end_change_of_uses`).
 //!
 //! Cost: a thousand leaves are passed in some tenths of a millisecond; twenty million keys take 0.2% of one
@@ -34,6 +34,8 @@ pub(crate) const REPLACED: usize = 56;
 const ROUND_MS: i64 = 40_000;
 /// Over so many leaves the hand moves at most in one call by the clock.
 const LEAVES_PER_CALL: u64 = 2048;
+/// So many are passed by the call that has seen a change of policy: a fraction of a millisecond.
+const LEAVES_AT_CHANGE: u64 = 1024;
 /// So many leaves are passed before others may have the hand.
 const LEAVES_PER_HOLD: u64 = 256;
 /// The hand moves over one leaf for so many evictions.
@@ -111,10 +113,11 @@ impl Round {
         self.known.contains(&code) && (self.becomes[index] != code || !self.is_met[index])
     }
 
-    /// Whether the hand is as far as it should be. One that is not spread over time never is.
+    /// Whether the hand is as far as it should be. That of a round that is not spread over time always is: it
+    /// is the affair of [`Keyspace::end_change_of_uses`].
     fn is_on_time(&self, keyspace: &Keyspace, now: Millis) -> bool {
         if self.length_ms == 0 {
-            return false;
+            return true;
         }
         let due = (now.0 - self.began.0).max(0) as f64 / self.length_ms as f64;
         let passed = self.shard as f64 + f64::from(self.place) / f64::from(u32::MAX);
@@ -242,7 +245,11 @@ impl Keyspace {
             return false;
         }
         let mut hand = self.uses.hand.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = hand.changes;
         hand.tend(self, now, eviction);
+        if hand.changes != changes {
+            let _ = (0..LEAVES_AT_CHANGE).all(|_| hand.step(self));
+        }
         for _ in 0..LEAVES_PER_CALL {
             if hand.round.as_ref().is_none_or(|round| round.is_on_time(self, now)) || !hand.step(self) {
                 break;

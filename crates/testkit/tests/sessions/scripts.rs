@@ -103,6 +103,22 @@ fn who_comes_after_the_kill_waits_for_the_end_of_the_script() {
     }
 }
 
+/// A batch that has come in beside a slow script has no gates, also when that ends meanwhile: a shutdown that
+/// saved then would lose what others write.
+#[test]
+fn a_shutdown_behind_the_kill_is_refused_where_it_would_save() {
+    let server = server(2);
+    let (mut runner, mut other) = (server.client().unwrap(), server.client().unwrap());
+    for _ in 0..20 {
+        run(&mut runner, &mut other, "while true do end");
+        // One packet, which is one batch.
+        other.send_bytes(b"SCRIPT KILL\r\nGET k\r\nSHUTDOWN\r\n").unwrap();
+        let replies = [(); 3].map(|()| text(&other.receive().unwrap()));
+        assert_eq!(replies, ["OK", BUSY, BUSY]);
+        assert!(text(&runner.receive().unwrap()).starts_with("ERR Script killed"));
+    }
+}
+
 #[test]
 fn who_wanted_everything_before_a_script_was_slow_hears_that_it_is() {
     let server = InProcess::start(Config { worker_threads: 2, ..InProcess::config() });

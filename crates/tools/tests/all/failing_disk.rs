@@ -155,6 +155,60 @@ fn a_disk_that_fails_while_the_file_begins_anew_leaves_what_was_there() {
     }
 }
 
+/// What a number of INFO is.
+fn number(home: &Home, name: &str) -> u64 {
+    let told = home.told("INFO persistence");
+    let line = told.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':')).unwrap();
+    line.parse().unwrap()
+}
+
+/// How long the files are whose names contain this.
+fn length(home: &Home, part: &str) -> u64 {
+    let entries = std::fs::read_dir(home.path.join("appendonlydir")).unwrap();
+    let entries = entries.map(|entry| entry.unwrap());
+    let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.contains(part)));
+    named.map(|entry| entry.metadata().unwrap().len()).sum()
+}
+
+/// By that a server decides when to try again.
+#[test]
+fn what_the_files_take_is_known_after_a_rewrite_that_has_failed_and_after_a_start() {
+    let options = ["--save", "", "--appendonly", "yes", "--enable-debug-command", "local"];
+    let mut home = Home::new("sizes");
+    home.start(&options);
+    home.told(&format!("SET long {}\r\nDEBUG POPULATE 200\r\nBGREWRITEAOF", "x".repeat(50_000)));
+    home.wait_for_info("aof_rewrites:1\r\n");
+    let is_counted = |home: &Home| {
+        home.wait_for("sizes", |home| {
+            let files = length(home, ".rdb") + length(home, ".incr.");
+            (number(home, "aof_current_size") == files).then_some(files)
+        })
+    };
+    let at_begin = is_counted(&home);
+    assert_eq!(number(&home, "aof_base_size"), at_begin);
+    for round in 0..2 {
+        home.told(&format!("SET long {}\r\nCONFIG SET rdb-key-save-delay 10000", "y".repeat(50_000)));
+        home.told("BGREWRITEAOF");
+        home.wait_for("new file", |home| (home.left_over() == 1).then_some(()));
+        set_disk(&home, "FULL");
+        home.told("CONFIG SET rdb-key-save-delay 0");
+        home.wait_for_info("aof_rewrite_in_progress:0\r\n");
+        home.wait_for_info("aof_last_bgrewrite_status:err\r\n");
+        set_disk(&home, "OK");
+        home.wait_for("write", |home| home.told("SET a 1").starts_with("+OK").then_some(()));
+        assert!(is_counted(&home) > at_begin + 50_000 * (round + 1));
+        assert_eq!(number(&home, "aof_base_size"), at_begin);
+    }
+    home.signal("-KILL");
+    home.end();
+    home.start(&options);
+    is_counted(&home);
+    assert_eq!(number(&home, "aof_base_size"), length(&home, ".rdb"));
+    home.told("BGREWRITEAOF");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    assert_eq!(number(&home, "aof_base_size"), is_counted(&home));
+}
+
 #[test]
 fn what_is_acknowledged_by_a_slow_disk_is_in_files_that_count() {
     let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];

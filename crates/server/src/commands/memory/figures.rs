@@ -48,9 +48,10 @@ impl Figures {
         }
     }
 
-    /// All that is not data.
+    /// All that is not data. Most buffers are clients', so the larger of both sums is taken.
     pub(crate) fn overhead(&self) -> u64 {
-        (self.startup + self.buffers + self.wheels + self.scripts).min(self.used)
+        let connections = self.buffers.max(self.clients);
+        (self.startup + connections + self.wheels + self.scripts).min(self.used)
     }
 
     /// What the data takes.

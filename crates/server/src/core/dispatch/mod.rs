@@ -824,6 +824,7 @@ impl<'s> Executor<'s> {
             reply,
             now,
             steady,
+            is_shut_out: self.is_shut_out,
             request_bytes,
             stopped_us,
             post: &script::attempt::post_or_defer(&server.mailboxes, self.attempt.as_deref()),

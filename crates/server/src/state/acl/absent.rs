@@ -74,8 +74,6 @@ const ABSENT: &[Absent] = &[
     absent("readonly", CONNECTION),
     absent("readwrite", CONNECTION),
     absent("replconf", ADMIN),
-    absent("replicaof", ADMIN),
-    absent("slaveof", ADMIN),
     absent("sync", ADMIN),
     absent("vadd", Acl::NONE),
     absent("vcard", Acl::NONE),

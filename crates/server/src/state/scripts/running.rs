@@ -81,9 +81,9 @@ impl Running {
         self.slow().as_ref().is_some_and(|slow| slow.is_killed)
     }
 
-    /// SCRIPT KILL, FUNCTION KILL. The gates that it has left ajar are closed: whoever comes now waits for
-    /// the moment that it still takes, and is not told to try again later. The lock is held meanwhile, so
-    /// they are never those of the next slow script.
+    /// SCRIPT KILL, FUNCTION KILL. Whoever comes now waits for the moment that the script still takes, and is
+    /// not told to try again later. The lock is held meanwhile, so it is never the end of the next slow
+    /// script that is expected.
     pub(crate) fn kill(&self, kind: Kind, gates: &Gates) -> Kill {
         match self.slow().as_mut() {
             None => Kill::NothingRuns,
@@ -91,7 +91,7 @@ impl Running {
             Some(slow) if slow.kind != kind => Kill::OtherKind,
             Some(slow) => {
                 slow.is_killed = true;
-                gates.close_again();
+                gates.expect_end();
                 Kill::Done
             }
         }
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(running.kill(Kind::Function, &gates), Kill::OtherKind);
         assert!(!running.is_killed() && gates.is_ajar());
         assert_eq!(running.kill(Kind::Script, &gates), Kill::Done);
-        assert!(running.is_killed() && !running.may_write() && !gates.is_ajar());
+        assert!(running.is_killed() && !running.may_write());
         running.begin(slow());
         assert!(running.may_write());
         assert_eq!(running.kill(Kind::Script, &gates), Kill::TooLate);

@@ -23,7 +23,7 @@ pub(in super::super) const MEMORY: &[Metric] = &[
     gauge(
         "used_memory_overhead",
         "Memory that is not data: what the server had allocated when it \
-        had started, buffers of clients, the index of expiry times, and scripts with their interpreters.",
+        had started, clients and buffers, the index of expiry times, and scripts with their interpreters.",
         |r| r.memory().overhead().into(),
     )
     .unit(Unit::Bytes),

@@ -20,6 +20,7 @@ use command::{Call, DataRun, Done, Flags, LONG_STEPS};
 use net::Tick;
 use resp::{Args, Framing, Reply};
 use script::{AclCheck, Host, LogLevel, Stop};
+use sha1::{Digest as _, Sha1};
 use store::{Held, Key, TooLong, View};
 
 /// By what rules a script starts.
@@ -359,10 +360,11 @@ impl<'h, 's> ScriptHost<'h, 's> {
             return Err(self.killed());
         }
         if self.is_slow {
-            return match server.scripts.running.is_killed() {
-                true => Err(self.killed()),
-                false => Ok(()),
-            };
+            if !server.scripts.running.is_killed() {
+                return Ok(());
+            }
+            server.log.notice("Lua script killed by user with SCRIPT KILL.");
+            return Err(self.killed());
         }
         let elapsed = now.since(self.began);
         if self.patience_ticks.is_some_and(|patience| elapsed >= patience) {
@@ -388,6 +390,17 @@ impl<'h, 's> ScriptHost<'h, 's> {
         Stop(error::SCRIPT_KILLED.into())
     }
 
+    /// The function's name; of a script its SHA-1, as SCRIPT LOAD answers it.
+    fn name_for_log(&self) -> String {
+        let (command, code) = (self.args.at(0), self.args.get(1).unwrap_or_default());
+        let is_sha = command.get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"EVALSHA"));
+        match self.start.kind {
+            Kind::Function => String::from_utf8_lossy(&self.start.name).into(),
+            Kind::Script if is_sha => String::from_utf8_lossy(code).to_lowercase(),
+            Kind::Script => base::text::hex(&Sha1::digest(code)),
+        }
+    }
+
     #[cold]
     fn become_slow(&mut self, elapsed: u64) {
         self.is_slow = true;
@@ -406,8 +419,9 @@ impl<'h, 's> ScriptHost<'h, 's> {
         let kill = error::kill_command(self.start.kind);
         server.log.warning(&format!(
             "Slow script detected: still in execution after {} milliseconds. You can try killing the script using \
-             the {kill} command.",
-            elapsed_us / 1000
+             the {kill} command. Script name is: {}.",
+            elapsed_us / 1000,
+            self.name_for_log()
         ));
     }
 }

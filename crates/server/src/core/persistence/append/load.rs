@@ -71,12 +71,13 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
     let len = manifest.increments.last().map_or(Ok(0), |part| length(&folder, part))?;
     let sum = |parts: &[Part]| parts.iter().map(|part| length(&folder, part)).sum::<Result<u64, String>>();
     let append = &server.append;
-    append.base_bytes.store(sum(manifest.base.as_slice())?, Relaxed);
+    let base_bytes = sum(manifest.base.as_slice())?;
     let former = manifest.increments.split_last().map_or(&[][..], |(_, former)| former);
-    // They are not written to, and go with the base when it is replaced.
-    append.base_bytes.fetch_add(sum(former)?, Relaxed);
+    // Former increments are not written to, and go with the base when it is replaced.
+    append.base_bytes.store(base_bytes + sum(former)?, Relaxed);
+    // How long all was when the base was written is not known any more.
+    append.bytes_at_begin.store(base_bytes, Relaxed);
     append.current_bytes.store(len, Relaxed);
-    append.bytes_at_begin.store(append.bytes(), Relaxed);
     if !append.is_wanted() {
         server.log.notice("The append-only file was turned off while it was loaded");
         return Ok(());

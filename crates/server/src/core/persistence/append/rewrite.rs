@@ -274,10 +274,11 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
         // Who waits for the disk has waited for this too.
         server.mailboxes.iter().for_each(|mailbox| mailbox.wake());
     }
-    if append.cover(position) || way == Way::Moves {
+    let was_doubtful = append.cover(position);
+    append.bytes_at_begin.store(append.bytes(), Relaxed);
+    if was_doubtful || way == Way::Moves {
         // Replies may wait for just that.
         server.journal.settle();
-        append.bytes_at_begin.store(append.bytes(), Relaxed);
     }
     Ok(())
 }
@@ -407,7 +408,6 @@ fn finish(
     let append = &server.append;
     append.base_bytes.store(bytes, Relaxed);
     append.former_bytes.store(0, Relaxed);
-    append.bytes_at_begin.store(append.bytes(), Relaxed);
     // What cannot be removed now stays on the list, so the next start or rewrite tries again. If what is gone
     // cannot be taken off the list, the next list leaves it out.
     if list(server, (config, files), Manifest { history: left, ..manifest }).is_err() {

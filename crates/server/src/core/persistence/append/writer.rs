@@ -339,6 +339,7 @@ impl Writer {
                 if file.is_doubtful() {
                     append.doubt(*end);
                 }
+                append.note_finished(*end, file.len());
             }
             self.former.pop_front();
         }
