@@ -4,6 +4,7 @@
 //! write, is there memory? Then it runs as a request of EXEC does, and is counted as one.
 use super::ScriptsRun;
 use super::attempt::{self, Attempt, Fate};
+use super::interpreter::sha_of_hex;
 use crate::core::dispatch::exec::{Handler, Left};
 use crate::core::dispatch::{Executor, Request};
 use crate::core::error;
@@ -392,12 +393,10 @@ impl<'h, 's> ScriptHost<'h, 's> {
 
     /// The function's name; of a script its SHA-1, as SCRIPT LOAD answers it.
     fn name_for_log(&self) -> String {
-        let (command, code) = (self.args.at(0), self.args.get(1).unwrap_or_default());
-        let is_sha = command.get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"EVALSHA"));
+        let code = self.args.get(1).unwrap_or_default();
         match self.start.kind {
             Kind::Function => String::from_utf8_lossy(&self.start.name).into(),
-            Kind::Script if is_sha => String::from_utf8_lossy(code).to_lowercase(),
-            Kind::Script => base::text::hex(&Sha1::digest(code)),
+            Kind::Script => base::text::hex(&sha_of_hex(code).unwrap_or_else(|| Sha1::digest(code).into())),
         }
     }
 
