@@ -80,11 +80,6 @@ impl Chain {
         end_count(&self.head) + self.middle.total() + end_count(&self.tail)
     }
 
-    /// Whether there is one leaf at most.
-    pub(crate) fn is_single(&self) -> bool {
-        self.tail.is_none()
-    }
-
     /// About how many bytes the leaves take.
     pub(crate) fn bytes_about(&self) -> u64 {
         let ends = [&self.head, &self.tail].into_iter().flatten();

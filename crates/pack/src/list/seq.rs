@@ -22,9 +22,17 @@ use std::ops::{ControlFlow, Range};
 pub use crate::list::limits::{Codec, Fill, Limits};
 pub use crate::tree::end::End;
 
-/// In a list of at least so many leaves, new leaves at the ends begin at full size: their room is small
-/// compared with the rest.
+/// In a list of at least so many leaves, new leaves at the ends begin at full size, and keep their room when
+/// they lose elements: it is small compared with the rest.
 const LONG_LEAVES: u64 = 16;
+/// A leaf at an end of a shorter list that has lost elements gives back its room where it is one part in so
+/// many. So a list that is a queue, or is cut to a length, takes little more than one that was just built,
+/// and two bytes are copied for one that goes.
+const SPARSE_PART: usize = 3;
+/// Smaller leaves stay as they are.
+const SPARSE_BYTES_MIN: usize = 256;
+/// Of so many pops, one looks at the room.
+const POPS_PER_LOOK: u32 = 4;
 
 #[derive(Clone)]
 pub struct Seq {
@@ -92,32 +100,33 @@ impl Seq {
 
     #[cold]
     fn push_leaf(&mut self, end: End, item: Item<'_>, limits: &Limits) {
-        let is_long = self.chain.has_middle() && self.leaves_before() >= LONG_LEAVES;
-        let start = if is_long { Start::Whole } else { Start::Small };
+        let start = if self.is_long() { Start::Whole } else { Start::Small };
         self.chain.add_end(end, new_leaf(end, item, limits, start), limits);
     }
 
-    /// An estimate of the number of leaves, from the length of the larger of the first and the last.
-    fn leaves_before(&mut self) -> u64 {
+    /// Whether the list has [`LONG_LEAVES`], which is estimated from the length of the larger of the first
+    /// leaf and the last.
+    fn is_long(&mut self) -> bool {
+        if !self.chain.has_middle() {
+            return false;
+        }
         let len = self.len();
         let first = self.chain.end_mut(End::Head).map_or(1, |leaf| u64::from(leaf.count));
         let last = self.chain.end_mut(End::Tail).map_or(1, |leaf| u64::from(leaf.count));
-        len / first.max(last).max(1)
+        len / first.max(last).max(1) >= LONG_LEAVES
     }
 
-    /// Removes at one end and lends what was there; None where the list is empty. A list of one leaf gives
-    /// back what it no longer needs.
+    /// Removes at one end and lends what was there; None where the list is empty.
     #[inline]
     pub fn pop<R>(&mut self, end: End, limits: &Limits, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        let is_single = self.chain.is_single();
         let leaf = self.chain.end_mut(end)?;
         let taken = leaf::pop(&mut leaf.block, end, take);
         leaf.count -= 1;
         debug_assert_eq!(leaf::count(&leaf.block), leaf.count as usize);
         if leaf.count == 0 {
             self.chain.remove_end(end, limits);
-        } else if is_single {
-            shrink_if_sparse(&mut leaf.block);
+        } else if leaf.count.is_multiple_of(POPS_PER_LOOK) && is_sparse(&leaf.block) {
+            self.shrink_end(end);
         }
         Some(taken)
     }
@@ -157,7 +166,7 @@ impl Seq {
 
     /// Removes `count` elements from `index` on (within `len`). Leaves that go as a whole are not looked
     /// into; what is left on either side is joined where both are small. A leaf that loses some at an end of
-    /// the list stays as it is, as when they are popped: it will soon be empty, or grow again.
+    /// the list is not, as when they are popped: it will soon be empty, or grow again.
     pub fn remove(&mut self, index: u64, count: u64, limits: &Limits) {
         assert!(index + count <= self.len(), "remove of {count} at {index} of {}", self.len());
         if count == self.len() {
@@ -179,7 +188,11 @@ impl Seq {
         if count > 0 && (is_leaf_gone || !is_at_end) {
             self.join_around(index, limits);
         }
-        self.shrink_single();
+        for end in [End::Head, End::Tail] {
+            if self.chain.end_mut(end).is_some_and(|leaf| is_sparse(&leaf.block)) {
+                self.shrink_end(end);
+            }
+        }
     }
 
     fn remove_in_leaf(&mut self, location: Location, range: Range<usize>, limits: &Limits) {
@@ -335,12 +348,13 @@ impl Seq {
         }
     }
 
-    /// Gives back the room of a list that is one leaf, where it has much.
-    fn shrink_single(&mut self) {
-        if self.chain.is_single()
-            && let Some(leaf) = self.chain.end_mut(End::Head)
+    /// Gives back the room of the leaf at an end, but in a long list.
+    #[cold]
+    fn shrink_end(&mut self, end: End) {
+        if !self.is_long()
+            && let Some(leaf) = self.chain.end_mut(end)
         {
-            shrink_if_sparse(&mut leaf.block);
+            leaf::seal(&mut leaf.block);
         }
     }
 
@@ -417,13 +431,10 @@ fn new_leaf(end: End, item: Item<'_>, limits: &Limits, start: Start) -> Block {
     block
 }
 
-/// Makes a leaf give back its room if that is more than three quarters. Used for lists of one leaf: in a
-/// longer list the leaf at an end will soon be empty.
+/// Whether much of a leaf is room.
 #[inline]
-fn shrink_if_sparse(block: &mut Block) {
-    if block.len() > 256 && leaf::slack_bytes(block) > block.len() / 4 * 3 {
-        leaf::seal(block);
-    }
+fn is_sparse(block: &Block) -> bool {
+    block.len() > SPARSE_BYTES_MIN && leaf::slack_bytes(block) > block.len() / SPARSE_PART
 }
 
 /// The two sides of `gap` as leaves of their own, with room for a third between them; None for a side without

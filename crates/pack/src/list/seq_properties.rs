@@ -272,6 +272,36 @@ fn a_leaf_that_shrinks_at_an_end_is_not_joined() {
     assert_eq!((joined.nodes().leaves, joined.len()), (1, 250), "joined where the middle is cut out");
 }
 
+/// How many bytes a list takes on the average while `step` goes over it, for each that it took when built.
+fn rolling(len: u64, bytes: usize, step: impl Fn(&mut Seq, u64)) -> f64 {
+    let mut seq = filled(&DEFAULT, len, |n| format!("{n:0bytes$}").into_bytes());
+    let (built, steps) = (seq.allocated_bytes(), 40 * len);
+    let mut sum = 0;
+    for n in 0..steps {
+        step(&mut seq, n);
+        sum += seq.allocated_bytes();
+    }
+    sum as f64 / (steps * built) as f64
+}
+
+#[test]
+fn a_list_that_is_a_queue_or_is_cut_to_a_length_takes_little_more_than_one_that_was_just_built() {
+    for (len, bytes) in [(100, 100), (300, 36), (500, 36), (50, 400), (1000, 12), (2000, 36)] {
+        let value = |n| format!("{n:0bytes$}").into_bytes();
+        let queue = rolling(len, bytes, |seq, n| {
+            seq.push(End::Tail, &value(n), &DEFAULT);
+            let _ = seq.pop(End::Head, &DEFAULT, |_| ());
+        });
+        let timeline = rolling(len, bytes, |seq, n| {
+            seq.push(End::Head, &value(n), &DEFAULT);
+            if n % 10 == 0 {
+                seq.remove(len, seq.len() - len, &DEFAULT);
+            }
+        });
+        assert!(queue < 1.2 && timeline < 1.2, "{len} of {bytes}: {queue:.2} {timeline:.2}");
+    }
+}
+
 #[test]
 fn a_clone_shares_every_leaf_until_one_is_written() {
     let mut seq = filled(&DEFAULT, 10_000, |n| format!("value {n}").into_bytes());
