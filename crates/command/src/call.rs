@@ -60,6 +60,8 @@ pub struct WholeCall<'c> {
     pub args: Args<'c>,
     pub reply: &'c mut Reply,
     pub random: &'c mut Random,
+    /// Whether what it looks up counts as used: not for a client with CLIENT NO-TOUCH.
+    pub leaves_trace: bool,
     /// Takes what is to be freed in the background.
     pub garbage: &'c mut Vec<Garbage>,
 }

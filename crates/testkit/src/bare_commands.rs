@@ -89,6 +89,7 @@ impl BareCommands {
             args,
             reply,
             random: &mut self.random,
+            leaves_trace: true,
             garbage: &mut Vec::new(),
         })
     }

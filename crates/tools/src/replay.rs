@@ -139,6 +139,7 @@ impl<'k> Replay<'k> {
             args,
             reply: &mut reply,
             random: &mut self.random,
+            leaves_trace: true,
             garbage: &mut Vec::new(),
         });
     }

@@ -65,6 +65,8 @@ pub(crate) struct AppendOnly {
     /// How long the increments are that are to be finished before the present one, and that one.
     pub(crate) former_bytes: AtomicU64,
     pub(crate) current_bytes: AtomicU64,
+    /// The record that the present one begins with.
+    pub(crate) current_from: AtomicU64,
     /// Those that were finished, by the record at which each ends. They count until a base covers them: there
     /// are some where a rewrite has failed.
     finished: Mutex<Vec<(u64, u64)>>,
@@ -178,6 +180,7 @@ impl AppendOnly {
             doubtful: AtomicU64::new(0),
             former_bytes: AtomicU64::new(0),
             current_bytes: AtomicU64::new(0),
+            current_from: AtomicU64::new(0),
             finished: Mutex::default(),
             base_bytes: AtomicU64::new(0),
             bytes_at_begin: AtomicU64::new(0),
@@ -364,12 +367,14 @@ impl AppendOnly {
         self.covered.load(Acquire)
     }
 
-    /// How long all files are together.
+    /// How long all files are together. Whoever writes may not have seen yet that there is a new base, and
+    /// that another increment begins behind it.
     pub(crate) fn bytes(&self) -> u64 {
-        let parts = [&self.base_bytes, &self.former_bytes, &self.current_bytes];
-        let finished =
-            lock(&self.finished).iter().filter(|(end, _)| *end > self.covered()).map(|(_, len)| len).sum();
-        parts.iter().map(|part| part.load(Relaxed)).fold(finished, u64::saturating_add)
+        let is_current = self.current_from.load(Acquire) >= self.covered();
+        let current = if is_current { self.current_bytes.load(Relaxed) } else { 0 };
+        let finished = lock(&self.finished);
+        let finished = finished.iter().filter(|(end, _)| *end > self.covered()).map(|(_, len)| len);
+        finished.sum::<u64>() + self.base_bytes.load(Relaxed) + self.former_bytes.load(Relaxed) + current
     }
 
     /// An increment of so many bytes is finished, which ends at this record.

@@ -193,6 +193,23 @@ fn files_that_are_in_the_folder_to_which_it_moves_are_not_written_over() {
 }
 
 #[test]
+fn what_the_files_take_is_known_when_they_have_moved() {
+    for _ in 0..10 {
+        let folder = Folder::new("move-sizes");
+        let server = start(folder.config(AppendSync::EverySecond));
+        let mut client = Client::connect(&server);
+        (0..50).for_each(|_| client.check(&format!("SET x {}", "x".repeat(2000)), "+OK\r\n"));
+        client.check("SET x short", "+OK\r\n");
+        client.wait_for_info("aof_buffer_length", "0");
+        std::fs::rename(folder.0.join("appendonlydir"), folder.0.join("old")).unwrap();
+        client.check("BGREWRITEAOF", STARTED);
+        client.wait_for_info("aof_rewrites", "1");
+        let (base, now) = (client.info("aof_base_size"), client.info("aof_current_size"));
+        assert!(base == now && base.parse::<u64>().unwrap() < 1000, "{base} {now}");
+    }
+}
+
+#[test]
 fn it_moves_when_the_configuration_file_names_the_other_folder() {
     let folder = Folder::new("move-rewrite");
     let file = Some(folder.0.join("conf"));

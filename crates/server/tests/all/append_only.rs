@@ -536,6 +536,22 @@ fn a_rewrite_keeps_what_comes_meanwhile_and_removes_what_was_before() {
     Client::connect(&server).check("DBSIZE", ":201\r\n");
 }
 
+/// Whoever writes may see later than the end of the rewrite that it has begun.
+#[test]
+fn the_length_at_the_last_rewrite_is_not_that_of_files_that_have_gone() {
+    let folder = Folder::new("base-size");
+    let server = start(Config { worker_threads: 2, ..folder.config(AppendSync::No) });
+    let mut client = Client::connect(&server);
+    for round in 1..=40 {
+        (0..10).for_each(|_| client.check(&format!("SET x {}", "x".repeat(20_000)), "+OK\r\n"));
+        client.check("SET x short", "+OK\r\n");
+        client.check("BGREWRITEAOF", "+Background append only file rewriting started\r\n");
+        client.wait_for_info("aof_rewrites", &round.to_string());
+        let base = client.info("aof_base_size");
+        assert!(base.parse::<u64>().unwrap() < 1000, "round {round}: {base}");
+    }
+}
+
 #[test]
 fn two_servers_never_append_to_the_same_files() {
     let folder = Folder::new("two");

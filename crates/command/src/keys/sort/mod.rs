@@ -176,14 +176,21 @@ fn on_its_keys(call: &mut Call<'_, '_>, storing: Storing) -> Done {
 fn alone(call: &mut WholeCall<'_>, storing: Storing) -> Done {
     let sort = Sort::parse(&call.args, storing)?;
     let (keyspace, db, now, settings) = (call.keyspace, call.db, call.now, call.settings);
+    let leaves_trace = call.leaves_trace;
+    let prepare = |view: &mut View<'_>| {
+        view.count_lookups();
+        if !leaves_trace {
+            view.leave_no_trace();
+        }
+    };
     let elements = {
         let (mut view, key) = keyspace.lock_one(db, now, settings, call.args.at(1));
-        view.count_lookups();
+        prepare(&mut view);
         elements::load(&mut view, &key, &sort)?
     };
     let lookup: &mut Lookup<'_> = &mut |name, field, out| {
         let (mut view, key) = keyspace.lock_one(db, now, settings, name);
-        view.count_lookups();
+        prepare(&mut view);
         pattern::append_value(&mut view, &key, field, out)
     };
     let elements = ordered(&sort, elements, lookup)?;
@@ -193,6 +200,9 @@ fn alone(call: &mut WholeCall<'_>, storing: Storing) -> Done {
     };
     let results = elements.results(&sort.get, lookup);
     let (mut view, key) = keyspace.lock_one(db, now, settings, destination);
+    if !leaves_trace {
+        view.leave_no_trace();
+    }
     let done = store(&mut view, &key, &results, call.reply);
     call.garbage.append(&mut view.take_garbage());
     done

@@ -168,6 +168,7 @@ impl<'s> Executor<'s> {
             args,
             reply,
             random: &mut self.random,
+            leaves_trace: session.leaves_trace,
             garbage: &mut self.garbage,
         });
         if self.is_to_be_lent(session, steps, 1) {
@@ -375,6 +376,7 @@ impl Reading {
             args,
             reply,
             random: &mut random,
+            leaves_trace: session.leaves_trace,
             garbage: &mut Vec::new(),
         });
         settle(server, &aside);

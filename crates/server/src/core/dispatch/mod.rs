@@ -790,6 +790,7 @@ impl<'s> Executor<'s> {
             args,
             reply,
             random: &mut self.random,
+            leaves_trace: self.leaves_trace,
             garbage: &mut self.garbage,
         });
         free_flushed(self.server, &mut self.garbage);

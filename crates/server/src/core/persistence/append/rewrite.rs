@@ -274,12 +274,11 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
         // Who waits for the disk has waited for this too.
         server.mailboxes.iter().for_each(|mailbox| mailbox.wake());
     }
-    let was_doubtful = append.cover(position);
-    append.bytes_at_begin.store(append.bytes(), Relaxed);
-    if was_doubtful || way == Way::Moves {
-        // Replies may wait for just that.
+    if append.cover(position) || way == Way::Moves {
+        // Replies may wait for just that. And whoever writes to another folder has not told its lengths yet.
         server.journal.settle();
     }
+    append.bytes_at_begin.store(append.bytes(), Relaxed);
     Ok(())
 }
 

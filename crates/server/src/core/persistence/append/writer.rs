@@ -87,6 +87,8 @@ pub(super) struct Writer {
     /// What was noted of the buffers of these and of the present one.
     room_bytes: usize,
     current: Increment<Appended>,
+    /// The record that it begins with.
+    current_from: u64,
     /// The record that comes next.
     next: u64,
     keep: Keep,
@@ -122,6 +124,7 @@ impl Writer {
             former: VecDeque::new(),
             room_bytes: 0,
             current: Increment::new(Appended(file), len, keep),
+            current_from: next,
             next,
             keep,
             rests: false,
@@ -148,6 +151,7 @@ impl Writer {
         }
         let next = Increment::new(Appended(file), 0, self.keep);
         self.former.push_back((self.next, std::mem::replace(&mut self.current, next)));
+        self.current_from = self.next;
         self.stream.begin_anew();
         self.told_s = 0;
     }
@@ -241,6 +245,7 @@ impl Writer {
         self.note_room();
         append.is_unsynced.store(self.current.is_unsynced(), Relaxed);
         append.current_bytes.store(self.current.len(), Relaxed);
+        append.current_from.store(self.current_from, Release);
         append.former_bytes.store(self.former.iter().map(|(_, file)| file.len()).sum(), Relaxed);
         match done {
             Ok(due) => {
