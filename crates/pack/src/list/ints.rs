@@ -24,8 +24,9 @@
 //! ```
 //!
 //! For an element that is too far from the line a new line is drawn through the whole leaf (`fit`), which
-//! takes time in proportion to the count. If that happens again before the leaf has grown by an eighth, the
-//! new width is at least one bit larger; so it happens at most 64 times.
+//! takes time in proportion to the count; some elements show beforehand where it cannot do. If that happens
+//! again before the leaf has grown by an eighth, the new width is at least one bit larger; so it happens at
+//! most 64 times.
 //!
 //! The *tight* form, inside a keyspace entry, writes base and stride in as few bytes as they need:
 //!
@@ -95,6 +96,29 @@ impl Frame {
         let stride = (rise / (values.len() as i128 - 1)) as u64;
         let sloping = Frame::with_stride(values, stride, width_min);
         if sloping.width < level.width { sloping } else { level }
+    }
+
+    /// A frame that is no wider than [`Frame::fit`] makes it for the elements of a leaf with `value` at an
+    /// end, from some of them. What it is good for is its width: whoever pushes what does not fit again and
+    /// again does not go through the leaf each time.
+    fn at_least(leaf: Ints<'_>, end: End, value: i64, width_min: u32) -> Frame {
+        let (count, before) = (leaf.count(), usize::from(end == End::Head));
+        let old = [0, count / 2, count - 1].map(|index| (index + before, leaf.get(index)));
+        let new = if end == End::Head { (0, value) } else { (count, value) };
+        let [(_, first), .., (_, last)] = if end == End::Head { [new, old[2]] } else { [old[0], new] };
+        let stride = ((i128::from(last) - i128::from(first)) / count as i128) as u64;
+        let range = |stride: u64| {
+            let distance = |(slot, value): (usize, i64)| {
+                (value as u64).wrapping_sub(stride.wrapping_mul(slot as u64)) as i64
+            };
+            let new = distance(new);
+            let (low, high) = old.iter().fold((new, new), |(low, high), element| {
+                (low.min(distance(*element)), high.max(distance(*element)))
+            });
+            (high as u64).wrapping_sub(low as u64)
+        };
+        let width = bits_of(range(0).min(range(stride))).max(width_min);
+        Frame { width: if width > ODD_WIDTH_MAX { 64 } else { width }, base: 0, stride: 0 }
     }
 
     /// The narrowest frame of this stride. Distances from the line that exceed `i64` wrap; the frame holds
@@ -547,12 +571,20 @@ fn push_slow<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) ->
 fn redraw_and_push<B: Buffer>(buffer: &mut B, end: End, value: i64, len_max: usize) -> Result<(), Full> {
     let leaf = Ints::open(buffer.bytes());
     let (old, len) = (leaf.header, buffer.bytes().len());
-    let values = pushed(leaf, end, value);
     let is_soon = old.count.saturating_sub(leaf.fitted) < old.count / 8;
-    let frame = Frame::fit(&values, if is_soon { old.frame.width + 1 } else { 0 });
-    let used = HEADER + frame.slots_bytes(values.len());
+    let width_min = if is_soon { old.frame.width + 1 } else { 0 };
     // An outlier that would make a long leaf much longer is left to the next leaf.
-    if used > len_max || used > leaf.used_bytes() + 256.max(len_max / 8) {
+    let used_max = len_max.min(leaf.used_bytes() + 256.max(len_max / 8));
+    let used_by = |frame: &Frame| HEADER + frame.slots_bytes(old.count + 1);
+    let least = Frame::at_least(leaf, end, value, width_min);
+    if used_by(&least) > used_max {
+        return Err(Full);
+    }
+    let values = pushed(leaf, end, value);
+    let frame = Frame::fit(&values, width_min);
+    debug_assert!(least.width <= frame.width, "{least:?} {frame:?}");
+    let used = used_by(&frame);
+    if used > used_max {
         return Err(Full);
     }
     let next = next_len::<B>(len, used, len_max).unwrap_or(len.min(len_max));

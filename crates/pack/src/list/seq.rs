@@ -31,8 +31,6 @@ const LONG_LEAVES: u64 = 16;
 const SPARSE_PART: usize = 3;
 /// Smaller leaves stay as they are.
 const SPARSE_BYTES_MIN: usize = 256;
-/// Of so many pops, one looks at the room.
-const POPS_PER_LOOK: u32 = 4;
 
 #[derive(Clone)]
 pub struct Seq {
@@ -113,7 +111,7 @@ impl Seq {
         let len = self.len();
         let first = self.chain.end_mut(End::Head).map_or(1, |leaf| u64::from(leaf.count));
         let last = self.chain.end_mut(End::Tail).map_or(1, |leaf| u64::from(leaf.count));
-        len / first.max(last).max(1) >= LONG_LEAVES
+        len >= LONG_LEAVES * first.max(last)
     }
 
     /// Removes at one end and lends what was there; None where the list is empty.
@@ -125,7 +123,7 @@ impl Seq {
         debug_assert_eq!(leaf::count(&leaf.block), leaf.count as usize);
         if leaf.count == 0 {
             self.chain.remove_end(end, limits);
-        } else if leaf.count.is_multiple_of(POPS_PER_LOOK) && is_sparse(&leaf.block) {
+        } else if is_sparse(&leaf.block) {
             self.shrink_end(end);
         }
         Some(taken)

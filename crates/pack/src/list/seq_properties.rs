@@ -303,6 +303,25 @@ fn a_list_that_is_a_queue_or_is_cut_to_a_length_takes_little_more_than_one_that_
 }
 
 #[test]
+fn what_few_elements_are_left_in_a_leaf_does_not_keep_it_large() {
+    for (len, bytes, left) in
+        [(7, 1100, 1), (7, 1100, 3), (80, 100, 3), (200, 36, 1), (300, 36, 7), (3, 2600, 1)]
+    {
+        let mut seq = filled(&DEFAULT, len, |n| format!("{n:0bytes$}").into_bytes());
+        for _ in left..len {
+            let _ = seq.pop(End::Head, &DEFAULT, |_| ());
+        }
+        let built = filled(&DEFAULT, left, |n| format!("{n:0bytes$}").into_bytes());
+        let (kept, fresh) = (seq.allocated_bytes(), built.allocated_bytes());
+        assert!(kept <= (fresh * 3 / 2).max(512), "{left} of {len} of {bytes} bytes: {kept}, fresh {fresh}");
+    }
+    let mut seq = filled(&DEFAULT, 50, |n| format!("e{n}").into_bytes());
+    seq.push(End::Tail, &[b'x'; 7000], &DEFAULT);
+    let _ = seq.pop(End::Tail, &DEFAULT, |_| ());
+    assert!(seq.allocated_bytes() < 600, "{}", seq.allocated_bytes());
+}
+
+#[test]
 fn a_clone_shares_every_leaf_until_one_is_written() {
     let mut seq = filled(&DEFAULT, 10_000, |n| format!("value {n}").into_bytes());
     let snapshot = seq.clone();
