@@ -88,47 +88,44 @@ impl Frame {
 
     /// The narrowest frame for `values` in the slots from 0 on, at least `width_min` wide.
     fn fit(values: &[i64], width_min: u32) -> Frame {
-        let level = Frame::with_stride(values, 0, width_min);
-        if level.width == 0 || values.len() < 2 {
-            return level;
-        }
-        let rise = i128::from(values[values.len() - 1]) - i128::from(values[0]);
-        let stride = (rise / (values.len() as i128 - 1)) as u64;
-        let sloping = Frame::with_stride(values, stride, width_min);
-        if sloping.width < level.width { sloping } else { level }
+        Frame::through(values.iter().copied().enumerate(), width_min)
     }
 
-    /// A frame that is no wider than [`Frame::fit`] makes it for the elements of a leaf with `value` at an
-    /// end, from some of them. What it is good for is its width: whoever pushes what does not fit again and
-    /// again does not go through the leaf each time.
+    /// A frame no wider than that of all elements of a leaf with `value` at an end: through the first of
+    /// them, one in the middle, and the last. It shows in O(1) where the leaf would become too long.
     fn at_least(leaf: Ints<'_>, end: End, value: i64, width_min: u32) -> Frame {
-        let (count, before) = (leaf.count(), usize::from(end == End::Head));
-        let old = [0, count / 2, count - 1].map(|index| (index + before, leaf.get(index)));
-        let new = if end == End::Head { (0, value) } else { (count, value) };
-        let [(_, first), .., (_, last)] = if end == End::Head { [new, old[2]] } else { [old[0], new] };
-        let stride = ((i128::from(last) - i128::from(first)) / count as i128) as u64;
-        let range = |stride: u64| {
-            let distance = |(slot, value): (usize, i64)| {
-                (value as u64).wrapping_sub(stride.wrapping_mul(slot as u64)) as i64
-            };
-            let new = distance(new);
-            let (low, high) = old.iter().fold((new, new), |(low, high), element| {
-                (low.min(distance(*element)), high.max(distance(*element)))
-            });
-            (high as u64).wrapping_sub(low as u64)
+        let count = leaf.count();
+        let old = |index: usize| (index + usize::from(end == End::Head), leaf.get(index));
+        let (first, middle, last) = (old(0), old(count / 2), old(count - 1));
+        let some = match end {
+            End::Head => [(0, value), first, middle, last],
+            End::Tail => [first, middle, last, (count, value)],
         };
-        let width = bits_of(range(0).min(range(stride))).max(width_min);
-        Frame { width: if width > ODD_WIDTH_MAX { 64 } else { width }, base: 0, stride: 0 }
+        Frame::through(some.into_iter(), width_min)
+    }
+
+    /// The narrowest frame for these values in these slots, which ascend, at least `width_min` wide.
+    fn through(elements: impl DoubleEndedIterator<Item = (usize, i64)> + Clone, width_min: u32) -> Frame {
+        let level = Frame::with_stride(elements.clone(), 0, width_min);
+        let (mut ends, none) = (elements.clone(), (0, 0));
+        let first = ends.next().unwrap_or(none);
+        let last = ends.next_back().unwrap_or(first);
+        if level.width == 0 || first.0 == last.0 {
+            return level;
+        }
+        let rise = i128::from(last.1) - i128::from(first.1);
+        let stride = (rise / (last.0 - first.0) as i128) as u64;
+        let sloping = Frame::with_stride(elements, stride, width_min);
+        if sloping.width < level.width { sloping } else { level }
     }
 
     /// The narrowest frame of this stride. Distances from the line that exceed `i64` wrap; the frame holds
     /// them all the same, because it is computed modulo 2^64 too, and is only wider than it had to be.
-    fn with_stride(values: &[i64], stride: u64, width_min: u32) -> Frame {
-        let (mut low, mut high, mut line) = (i64::MAX, i64::MIN, 0u64);
-        for value in values {
-            let distance = (*value as u64).wrapping_sub(line) as i64;
+    fn with_stride(elements: impl Iterator<Item = (usize, i64)>, stride: u64, width_min: u32) -> Frame {
+        let (mut low, mut high) = (i64::MAX, i64::MIN);
+        for (slot, value) in elements {
+            let distance = (value as u64).wrapping_sub(stride.wrapping_mul(slot as u64)) as i64;
             (low, high) = (low.min(distance), high.max(distance));
-            line = line.wrapping_add(stride);
         }
         let range = (high as u64).wrapping_sub(low as u64);
         let width = bits_of(range).max(width_min);

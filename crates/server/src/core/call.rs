@@ -22,8 +22,8 @@ pub(crate) struct ServerCall<'c> {
     pub(crate) now: Millis,
     /// The steady clock at the same moment, to measure how long something takes (`state/clock.rs`).
     pub(crate) steady: Millis,
-    /// The request has come in beside a script that runs for long, or did when the batch began: it has not
-    /// got the gates that its row asks for, and must leave the data alone.
+    /// The batch has come in beside a script that ran for long. So the request has not got the gates that its
+    /// row asks for, also where the script has ended since, and must leave the data alone.
     pub(crate) is_shut_out: bool,
     /// What had arrived on the connection when its turn began, this request included.
     pub(crate) request_bytes: usize,

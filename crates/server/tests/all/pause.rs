@@ -38,7 +38,6 @@ fn writes_wait_until_the_pause_ends_and_reads_do_not() {
     }
 }
 
-/// A script whose first line says that it does not write is held back as little as a read.
 #[test]
 fn a_transaction_that_reads_much_does_not_wait() {
     let (server, _time) = start_at_noon(config());
@@ -52,6 +51,7 @@ fn a_transaction_that_reads_much_does_not_wait() {
     b.check("EXEC", "*2\r\n:40000\r\n:40000\r\n");
 }
 
+/// A script whose first line says that it does not write is held back as little as a read.
 #[test]
 fn scripts_that_promise_not_to_write_do_not_wait() {
     let server = start(config());

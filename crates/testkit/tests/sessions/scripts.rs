@@ -6,7 +6,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testkit::in_process::InProcess;
 use testkit::resp_client::{RespClient, request};
 use testkit::resp_value::Value;
@@ -87,6 +87,7 @@ fn a_script_that_runs_for_long_is_killed_and_others_are_told_to_wait() {
 
 /// One that asks for commands in a loop takes some milliseconds until it hears that it is to end.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "how long others wait for it is the server's own time")]
 fn who_comes_after_the_kill_waits_for_the_end_of_the_script() {
     for workers in [1, 3] {
         let server = server(workers);
@@ -95,9 +96,18 @@ fn who_comes_after_the_kill_waits_for_the_end_of_the_script() {
         assert_eq!(say(&mut third, "SET k v"), "OK");
         for _ in 0..5 {
             run(&mut runner, &mut other, "while true do pcall(redis.call, 'GET', 'x') end");
+            let killed = Instant::now();
             assert_eq!(say(&mut other, "SCRIPT KILL"), "OK");
-            assert_eq!(say(&mut other, "GET k"), "v");
-            assert_eq!(say(&mut third, "GET k"), "v");
+            for client in [&mut other, &mut third] {
+                let reply = say(client, "GET k");
+                if reply == BUSY {
+                    // The machine is so loaded that the end was waited for in vain.
+                    assert!(killed.elapsed() >= Duration::from_millis(50), "it is not waited for");
+                    wait_for(client, "GET k", "v");
+                } else {
+                    assert_eq!(reply, "v");
+                }
+            }
             assert!(text(&runner.receive().unwrap()).starts_with("ERR Script killed"));
         }
     }

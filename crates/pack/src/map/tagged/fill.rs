@@ -14,7 +14,7 @@ pub(super) struct Filler<'l> {
 }
 
 impl<'l> Filler<'l> {
-    /// Begins to fill `leaf`, which is empty and has room for `count` entries in its width of lengths.
+    /// Begins to fill `leaf`, which is empty, has room for `count` entries, and can say their lengths.
     pub(super) fn of<V, F: Form>(leaf: &'l mut Tagged<V, F>, count: usize) -> Filler<'l> {
         let kind = Kind::of(&leaf.block);
         let leaf = leaf.block.make_mut();

@@ -681,8 +681,9 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     /// `lanes` more.
     fn reserve(&mut self, len: usize, lanes: usize, bytes: usize) {
         self.unshare();
-        let kind = Kind::of(&self.block).admitting(len);
-        if kind.width != Kind::of(&self.block).width {
+        let old = Kind::of(&self.block);
+        let kind = old.admitting(len);
+        if kind.width != old.width {
             self.widen(kind, bytes);
         }
         let used = kind.sum_before(&self.block, kind.count);

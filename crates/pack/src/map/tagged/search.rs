@@ -78,16 +78,7 @@ fn find_quads<F: Form, const QUADS: usize, const STRIDE: usize>(
         while *hits != 0 {
             let index = quad * QUAD_LANES + hits.trailing_zeros() as usize;
             debug_assert!(index < kind.count, "a tag behind the last entry");
-            let (back, len) = if STRIDE == ALIKE {
-                ((index + 1) * kind.alike, kind.alike)
-            } else {
-                let sum = |number: usize| {
-                    let lanes = (index + 1).saturating_sub(number * LANES).min(LANES);
-                    simd::sum_first(group_of(front, number * STRIDE + LANES), lanes) as usize
-                };
-                let len = front[index / LANES * STRIDE + LANES + index % LANES];
-                ((0..QUADS * QUAD).map(sum).sum(), usize::from(len))
-            };
+            let (back, len) = place::<STRIDE>(front, QUADS * QUAD, kind, index);
             let start = leaf.len() - back;
             if F::is(&leaf[start..start + len], name) {
                 return Some(Slot { index, back, len });
@@ -96,6 +87,20 @@ fn find_quads<F: Form, const QUADS: usize, const STRIDE: usize>(
         }
     }
     None
+}
+
+/// How far an entry is from the end, and its length, where there are no more than so many groups.
+#[inline(always)]
+fn place<const STRIDE: usize>(front: &[u8], groups: usize, kind: Kind, index: usize) -> (usize, usize) {
+    if STRIDE == ALIKE {
+        return ((index + 1) * kind.alike, kind.alike);
+    }
+    let sum = |number: usize| {
+        let lanes = (index + 1).saturating_sub(number * LANES).min(LANES);
+        simd::sum_first(group_of(front, number * STRIDE + LANES), lanes) as usize
+    };
+    let len = front[index / LANES * STRIDE + LANES + index % LANES];
+    ((0..groups).map(sum).sum(), usize::from(len))
 }
 
 /// The search of a leaf too small for `find_quads` to read beyond its entries.
@@ -112,12 +117,7 @@ fn find_one<F: Form, const STRIDE: usize>(
     let mut hits = simd::matches(group_of(group, 0), tag) & ((1 << kind.count) - 1);
     while hits != 0 {
         let index = hits.trailing_zeros() as usize;
-        let (back, len) = if STRIDE == ALIKE {
-            ((index + 1) * kind.alike, kind.alike)
-        } else {
-            let lens = group_of(group, LANES);
-            (simd::sum_first(lens, index + 1) as usize, usize::from(lens[index]))
-        };
+        let (back, len) = place::<STRIDE>(group, 1, kind, index);
         let start = leaf.len() - back;
         if F::is(&leaf[start..start + len], name) {
             return Some(Slot { index, back, len });

@@ -90,8 +90,10 @@ impl Running {
             Some(slow) if slow.has_written => Kill::TooLate,
             Some(slow) if slow.kind != kind => Kill::OtherKind,
             Some(slow) => {
-                slow.is_killed = true;
-                gates.expect_end();
+                // Only the first has others wait: who kills again and again does not hold them up.
+                if !std::mem::replace(&mut slow.is_killed, true) {
+                    gates.expect_end();
+                }
                 Kill::Done
             }
         }
