@@ -138,6 +138,11 @@ impl<'s> Batch<'s> {
         self.scratch.len() >= BATCH_BYTES
     }
 
+    /// Bytes of memory that it holds for what was received.
+    pub(super) fn received_room_bytes(&self) -> usize {
+        self.scratch.capacity()
+    }
+
     /// Bytes of memory that it holds between batches.
     pub(super) fn room_bytes(&self) -> usize {
         self.scratch.capacity()

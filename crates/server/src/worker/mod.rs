@@ -347,6 +347,12 @@ impl<'s> Worker<'s> {
         // The record comes into the cache while the kernel receives.
         pack::prefetch_value(&connection.session.record.id);
         let is_long = is_long(connection);
+        if connection.input.stays() {
+            cold_path();
+            // Room that the kernel is about to fill, which may take its time, is a buffer from here on.
+            connection.input.make_room();
+            note_input(connection, self.executor.counters());
+        }
         match self.batch.receive(&mut *self.engine, connection) {
             Ok(count) => {
                 count_received(connection, self.executor.counters(), count);
@@ -404,10 +410,10 @@ impl<'s> Worker<'s> {
         let mut turns = std::mem::take(&mut self.batch.turns);
         turns.iter_mut().for_each(|turn| self.parse(turn));
         self.prefetch(0);
-        if self.executor.counters().batch_bytes.load(Relaxed) == 0 {
+        if self.executor.counters().batch_bytes.load(Relaxed) <= self.batch.received_room_bytes() as u64 {
             cold_path();
-            // The first batch after room was given back. A command of it may ask how much memory counts for
-            // `maxmemory`, which the room of batches does not.
+            // More room than any batch had since it was last given back. A command of this one may ask how
+            // much memory counts for `maxmemory`, which the room of batches does not.
             self.note_room();
         }
         self.executor.begin();

@@ -1,5 +1,6 @@
 //! Where the process's memory goes, taken at one moment: what INFO, MEMORY STATS and MEMORY DOCTOR show.
 use crate::core::client_memory;
+use crate::core::memory_limit::uncounted_bytes;
 use crate::core::server::Server;
 use crate::state::system::resident_bytes;
 use pack::arena::{self, Usage};
@@ -11,6 +12,8 @@ use pack::counted;
 pub(crate) struct Figures {
     /// In use by everything in the process; resident bytes where allocations are not counted.
     pub(crate) used: u64,
+    /// Of these, what does not count against `maxmemory`.
+    pub(crate) uncounted: u64,
     pub(crate) resident: u64,
     pub(crate) peak: u64,
     /// In use by an empty server.
@@ -31,9 +34,11 @@ impl Figures {
     /// for every request.
     pub(crate) fn of(server: &Server) -> Figures {
         let resident = resident_bytes();
-        let used = Some(counted::used_bytes() as u64).filter(|n| *n > 0).unwrap_or(resident);
+        let (counted, uncounted) = used_and_uncounted(server);
+        let used = Some(counted).filter(|n| *n > 0).unwrap_or(resident);
         Figures {
             used,
+            uncounted,
             resident,
             peak: (counted::peak_bytes() as u64).max(used),
             startup: counted::startup_bytes() as u64,
@@ -84,6 +89,23 @@ impl Figures {
     pub(crate) fn fragmentation_bytes(&self) -> i64 {
         self.resident as i64 - self.used as i64
     }
+}
+
+/// How often two counts are taken again that are to be of one moment.
+const TRIES: usize = 16;
+
+/// What is in use, and what of it does not count against `maxmemory`. Who subtracts one from the other wants
+/// both of one moment: they are taken again where something was allocated or freed in between.
+fn used_and_uncounted(server: &Server) -> (u64, u64) {
+    let mut used = counted::used_bytes();
+    for _ in 1..TRIES {
+        let uncounted = uncounted_bytes(server);
+        let before = std::mem::replace(&mut used, counted::used_bytes());
+        if used == before {
+            return (used as u64, uncounted);
+        }
+    }
+    (used as u64, uncounted_bytes(server))
 }
 
 fn percent(part: u64, whole: u64) -> f64 {

@@ -2,7 +2,6 @@
 use super::{NO_CLUSTER, NO_REPLICATION};
 use crate::commands::info::metric::{Kind, Metric, Unit, Value, counter, gauge, text, zero};
 use crate::commands::memory::{function_bytes, script_bytes};
-use crate::core::memory_limit::uncounted_bytes;
 use crate::state::system;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -109,7 +108,7 @@ pub(in super::super) const MEMORY: &[Metric] = &[
         "mem_not_counted_for_evict",
         "Memory that does not count against `maxmemory`: buffers of clients, values that wait \
         to be freed in the background, up to a tenth of `maxmemory`, and what only a snapshot holds.",
-        |r| uncounted_bytes(r.server).into(),
+        |r| r.memory().uncounted.into(),
     )
     .unit(Unit::Bytes),
     zero(Kind::Gauge, "mem_replication_backlog", "What the backlog takes.", NO_REPLICATION).unit(Unit::Bytes),
