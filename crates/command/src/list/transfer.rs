@@ -142,45 +142,27 @@ fn transfer_or_wait(call: &mut Call<'_, '_>, from: End, to: End, words: &[&[u8]]
 }
 
 /// The element is copied out, pushed, and replied from the copy: both lists may lie in one leaf, so neither
-/// can lend it while the other is edited. A missing source is answered before the destination is looked at,
-/// whatever type that has.
+/// can lend it while the other is edited. A missing source is answered whatever type the destination has.
+/// False where there is no source.
 fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool, Error> {
     let (source, destination) = (call.key(0), call.key(1));
-    if call.view.list(source)?.is_none() {
-        return Ok(false);
-    }
-    if call.view.kind(destination).is_some_and(|kind| kind != Kind::List) {
-        return Err(Error::wrong_type());
-    }
-    let element = if source.bytes() == destination.bytes() {
-        rotate(call, from, to)?
+    let mut element = Vec::new();
+    if source.bytes() == destination.bytes() {
+        let Some(mut list) = call.view.list_mut(source)? else { return Ok(false) };
+        list.pop(from, |item| item.append_to(&mut element));
+        list.push(to, &element);
     } else {
-        let element = take(call, from)?;
+        let is_other_type = call.view.kind(destination).is_some_and(|kind| kind != Kind::List);
+        let Some(mut list) = call.view.list_mut(source)? else { return Ok(false) };
+        if is_other_type {
+            return Err(Error::wrong_type());
+        }
+        list.pop(from, |item| item.append_to(&mut element));
+        drop(list);
         call.view.list_or_new(destination)?.push(to, &element);
-        element
-    };
+    }
     call.view.changed(destination, 1, pushed_event(to));
     call.view.touched_and_reduced(source, popped_event(from));
     call.reply.bulk(&element);
     Ok(true)
-}
-
-/// One key: popped and pushed while the list stays open, so that a list of one element is never written back
-/// empty.
-fn rotate(call: &mut Call<'_, '_>, from: End, to: End) -> Result<Vec<u8>, Error> {
-    let key = call.key(0);
-    let mut list = call.view.list_or_new(key)?;
-    let mut element = Vec::new();
-    list.pop(from, |item| item.append_to(&mut element));
-    list.push(to, &element);
-    Ok(element)
-}
-
-/// Pops from the source, which is a list. The element is copied, because the destination may lie in the same
-/// leaf.
-fn take(call: &mut Call<'_, '_>, from: End) -> Result<Vec<u8>, Error> {
-    let key = call.key(0);
-    let mut element = Vec::new();
-    call.view.list_or_new(key)?.pop(from, |item| item.append_to(&mut element));
-    Ok(element)
 }
