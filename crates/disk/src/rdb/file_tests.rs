@@ -6,6 +6,7 @@ use super::save_file::{About, FileForm, Output, SaveError, save_file};
 use super::sort::{Sorted, Sorter};
 use super::{VERSION_WRITTEN, payload};
 use base::hash::Seed;
+use base::random::Random;
 use base::{Item, Millis};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -29,9 +30,9 @@ fn edit(keyspace: &Keyspace, db: u16, key: &str, edit: impl FnOnce(&mut store::V
     edit(&mut view, &key);
 }
 
-struct OnePair;
+struct OnePair<'v>(&'v [u8]);
 
-impl Pairs for OnePair {
+impl Pairs for OnePair<'_> {
     fn count(&self) -> usize {
         1
     }
@@ -41,11 +42,11 @@ impl Pairs for OnePair {
     }
 
     fn value(&self, _: usize) -> Item<'_> {
-        Item::Bytes(b"value")
+        Item::Bytes(self.0)
     }
 
     fn text_bytes(&self) -> usize {
-        10
+        5 + self.0.len()
     }
 }
 
@@ -84,7 +85,7 @@ fn fill(keyspace: &Keyspace, large: bool) {
     edit(keyspace, 2, "stream", |view, key| {
         let limits = view.settings().stream;
         let mut stream = view.stream_or_new(key).unwrap();
-        (1..9).for_each(|ms| stream.add(Id { ms, seq: 0 }, &OnePair, &limits));
+        (1..9).for_each(|ms| stream.add(Id { ms, seq: 0 }, &OnePair(b"value"), &limits));
         stream.create_group(b"group", Id { ms: 3, seq: 0 }, Some(3));
     });
 }
@@ -275,6 +276,37 @@ fn what_modules_keep_beside_the_keys_is_passed_over() {
     assert_eq!(load(&keyspace(8), &file, NOW).unwrap().0.loaded, 1);
     let of_module = b"REDIS0010\xFE\x00\x07\x01k\x01\x00\xFF";
     assert!(matches!(load(&keyspace(8), of_module, NOW), Err(LoadError::Broken(_))));
+}
+
+/// How many nodes there are is known when they are written, where they are no more than is gathered for a
+/// file, and before that otherwise.
+#[test]
+fn lists_and_streams_that_pass_what_is_gathered_are_saved_whole() {
+    // What no compression makes shorter: so many elements of so many bytes.
+    let sizes = [(1, 100), (63, 8_000), (64, 8_000), (65, 8_000), (131, 8_000), (133, 8_000), (300, 8_000)];
+    let large = [(1, 1_100_000), (3, 600_000), (2, 1_000_000), (12, 100_000), (200_000, 3), (200_000, 9)];
+    let (from, to) = (keyspace(1), keyspace(2));
+    let mut random = Random::new(6);
+    for (count, bytes) in sizes.into_iter().chain(large) {
+        let mut element = vec![0; bytes];
+        edit(&from, 0, &format!("list {count} {bytes}"), |view, key| {
+            let mut list = view.list_or_new(key).unwrap();
+            for _ in 0..count {
+                random.fill(&mut element);
+                list.push(End::Tail, &element);
+            }
+        });
+        edit(&from, 0, &format!("stream {count} {bytes}"), |view, key| {
+            let limits = view.settings().stream;
+            let mut stream = view.stream_or_new(key).unwrap();
+            for ms in 1..=count {
+                random.fill(&mut element);
+                stream.add(Id { ms, seq: 0 }, &OnePair(&element), &limits);
+            }
+        });
+    }
+    load(&to, &saved(&from), NOW).unwrap();
+    assert!(contents(&from) == contents(&to), "the file has what payloads have, which are gathered whole");
 }
 
 /// Some elements are gathered and built at once, the others added to them.

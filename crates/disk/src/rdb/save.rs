@@ -47,10 +47,11 @@ pub(crate) fn save(writer: &mut Writer<'_>, value: ValueRef<'_>, settings: &Sett
     version
 }
 
-/// Cuts a list into nodes. The pass that counts the nodes and the pass that writes them get the same ones.
+/// Cuts a list into nodes.
 #[derive(Default)]
 struct Nodes {
     bytes: u64,
+    count: u64,
 }
 
 /// Into which node an element goes.
@@ -65,69 +66,72 @@ enum Step {
 }
 
 impl Nodes {
+    #[inline]
     fn step(&mut self, item: Item<'_>) -> Step {
         let bytes = entry_bytes(item);
-        if bytes > NODE_BYTES_MAX {
-            self.bytes = 0;
-            return Step::Alone;
-        }
         if self.bytes > 0 && self.bytes + bytes <= NODE_BYTES_MAX {
             self.bytes += bytes;
             return Step::Joins;
         }
-        self.bytes = bytes;
-        Step::Begins
+        self.count += 1;
+        let is_alone = bytes > NODE_BYTES_MAX;
+        self.bytes = if is_alone { 0 } else { bytes };
+        if is_alone { Step::Alone } else { Step::Begins }
     }
 }
 
 fn save_list(writer: &mut Writer<'_>, list: &List<'_>) {
-    const PLAIN: u64 = 1;
-    const PACKED: u64 = 2;
-    // Most lists are one node, which is made while they are counted.
-    let (mut nodes, mut node, mut count) = (Nodes::default(), writer.block(), 0);
-    visit_list(list, &mut |item| {
-        let step = nodes.step(item);
-        count += u64::from(step != Step::Joins);
-        if count == 1 && step != Step::Alone {
-            node.push(item);
-        }
-    });
     writer.put_type(Type::ListListpacks);
-    writer.length(count);
-    if count == 1 && node.count() > 0 {
-        writer.length(PACKED);
-        return writer.packed(node);
-    }
-    node.clear();
-    let mut nodes = Nodes::default();
-    let close = |writer: &mut Writer<'_>, node: &mut ListpackWriter| {
-        if node.count() > 0 {
-            writer.length(PACKED);
-            writer.string(node.finish());
-            node.clear();
-        }
-    };
-    visit_list(list, &mut |item| {
-        let step = nodes.step(item);
-        if step != Step::Joins {
-            close(writer, &mut node);
-        }
-        if step == Step::Alone {
-            writer.length(PLAIN);
-            writer.string(item.text(&mut I64Text::new()));
-        } else {
-            node.push(item);
-        }
+    let mut node = writer.block();
+    let mut write = |writer: &mut Writer<'_>| save_nodes(writer, list, &mut node);
+    writer.counted(&mut write, &mut || {
+        let mut nodes = Nodes::default();
+        list.visit(0, End::Tail, &mut |_, item| {
+            nodes.step(item);
+            ControlFlow::Continue(())
+        });
+        nodes.count
     });
-    close(writer, &mut node);
     writer.keep_room(node);
 }
 
-fn visit_list(list: &List<'_>, visit: &mut dyn FnMut(Item<'_>)) {
+/// Writes the elements of a list in nodes, and returns how many these are. `node` is the room of one.
+fn save_nodes(writer: &mut Writer<'_>, list: &List<'_>, node: &mut ListpackWriter) -> u64 {
+    const PLAIN: u64 = 1;
+    let mut nodes = Nodes::default();
     list.visit(0, End::Tail, &mut |_, item| {
-        visit(item);
+        let step = nodes.step(item);
+        if step != Step::Joins {
+            close_node(writer, node);
+            if !writer.may_gather(0) {
+                return ControlFlow::Break(());
+            }
+        }
+        if step == Step::Alone {
+            let mut text = I64Text::new();
+            let text = item.text(&mut text);
+            if !writer.may_gather(text.len() as u64) {
+                return ControlFlow::Break(());
+            }
+            writer.length(PLAIN);
+            writer.string(text);
+        } else {
+            node.push(item);
+        }
         ControlFlow::Continue(())
     });
+    close_node(writer, node);
+    nodes.count
+}
+
+/// Writes what a node has come to, and empties it.
+fn close_node(writer: &mut Writer<'_>, node: &mut ListpackWriter) {
+    const PACKED: u64 = 2;
+    if node.count() > 0 {
+        writer.length(PACKED);
+        writer.string(node.finish());
+        node.clear();
+    }
 }
 
 /// Whether a collection has so few elements, and all of them so short, that it is written as one block.

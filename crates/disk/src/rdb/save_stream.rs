@@ -34,7 +34,7 @@ fn raw_id(id: Id) -> [u8; 16] {
     (u128::from(id.ms) << 64 | u128::from(id.seq)).to_be_bytes()
 }
 
-/// Cuts a stream into nodes. The pass that counts the nodes and the pass that writes them get the same ones.
+/// Cuts a stream into nodes.
 #[derive(Default)]
 struct Nodes {
     entries: usize,
@@ -58,26 +58,36 @@ impl Nodes {
     }
 }
 
-fn visit(stream: &Stream, visit: &mut dyn FnMut(&Row<'_>)) {
-    stream.visit(Id::MIN, Direction::Up, &mut |row| {
-        visit(row);
-        ControlFlow::Continue(())
+fn save_entries(writer: &mut Writer<'_>, stream: &Stream) {
+    writer.counted(&mut |writer| save_nodes(writer, stream), &mut || {
+        let (mut nodes, mut count) = (Nodes::default(), 0);
+        stream.visit(Id::MIN, Direction::Up, &mut |row| {
+            count += u64::from(nodes.begins(row));
+            ControlFlow::Continue(())
+        });
+        count
     });
 }
 
-fn save_entries(writer: &mut Writer<'_>, stream: &Stream) {
-    let (mut nodes, mut count) = (Nodes::default(), 0);
-    visit(stream, &mut |row| count += u64::from(nodes.begins(row)));
-    writer.length(count);
-    let (mut nodes, mut node) = (Nodes::default(), Node::default());
-    visit(stream, &mut |row| {
+/// Writes the entries of a stream in nodes, and returns how many these are.
+fn save_nodes(writer: &mut Writer<'_>, stream: &Stream) -> u64 {
+    let (mut nodes, mut node, mut count) = (Nodes::default(), Node::default(), 0);
+    stream.visit(Id::MIN, Direction::Up, &mut |row| {
         if nodes.begins(row) {
+            count += 1;
+            if !writer.may_gather(node.entries.bytes()) {
+                return ControlFlow::Break(());
+            }
             node.close(writer);
             node.open(row);
         }
         node.push(row);
+        ControlFlow::Continue(())
     });
-    node.close(writer);
+    if writer.may_gather(node.entries.bytes()) {
+        node.close(writer);
+    }
+    count
 }
 
 /// A node that is being written.

@@ -20,6 +20,8 @@ pub(crate) trait Sink {
 
 /// How many bytes are gathered for a sink.
 const GATHERED_BYTES: usize = 128 << 10;
+/// How many bytes are gathered for a sink behind a count that is not known yet.
+const COUNTED_BYTES_MAX: usize = 1 << 20;
 
 /// Writes what values are made of.
 pub(crate) struct Writer<'o> {
@@ -28,6 +30,8 @@ pub(crate) struct Writer<'o> {
     sink: Option<&'o mut dyn Sink>,
     /// [`GATHERED_BYTES`] where there is a sink.
     full_bytes: usize,
+    /// How long `out` may become behind a count that is not known yet; 0 once it would have become longer.
+    gathered_bytes_max: usize,
     /// The sink takes no more.
     is_broken: bool,
     pub(crate) form: Form,
@@ -45,8 +49,19 @@ impl<'o> Writer<'o> {
     pub(crate) fn new(out: &'o mut Vec<u8>, form: Form) -> Writer<'o> {
         let compressor = Compressor::default();
         let (full_bytes, packed) = (usize::MAX, Vec::new());
-        let (name, block) = (None, None);
-        Writer { out, sink: None, full_bytes, is_broken: false, form, name, compressor, packed, block }
+        let (name, block, gathered_bytes_max) = (None, None, usize::MAX);
+        Writer {
+            out,
+            sink: None,
+            full_bytes,
+            gathered_bytes_max,
+            is_broken: false,
+            form,
+            name,
+            compressor,
+            packed,
+            block,
+        }
     }
 
     /// Hands everything to `sink`, by way of `out`.
@@ -101,18 +116,52 @@ impl<'o> Writer<'o> {
     }
 
     pub(crate) fn length(&mut self, length: u64) {
-        match length {
-            0..0x40 => self.bytes(&[length as u8]),
-            0x40..0x4000 => self.bytes(&[0x40 | (length >> 8) as u8, length as u8]),
-            0x4000..0x1_0000_0000 => {
-                self.bytes(&[0x80]);
-                self.bytes(&(length as u32).to_be_bytes());
-            }
-            _ => {
-                self.bytes(&[0x81]);
-                self.bytes(&length.to_be_bytes());
-            }
+        let (bytes, len) = length_bytes(length);
+        self.bytes(&bytes[..len]);
+    }
+
+    /// A count, and what it counts, which `write` writes while it counts it. Where that is more than is
+    /// gathered for a sink, `count` is asked first and `write` again: it breaks off where
+    /// [`Writer::may_gather`] says no.
+    pub(crate) fn counted(
+        &mut self,
+        write: &mut dyn FnMut(&mut Writer<'_>) -> u64,
+        count: &mut dyn FnMut() -> u64,
+    ) {
+        const GAP: usize = 1;
+        let start = self.out.len();
+        self.full_bytes = usize::MAX;
+        if self.sink.is_some() {
+            self.gathered_bytes_max = start + COUNTED_BYTES_MAX;
         }
+        self.out.push(0);
+        let counted = write(self);
+        let is_whole = self.gathered_bytes_max > 0;
+        self.gathered_bytes_max = usize::MAX;
+        if is_whole {
+            let (head, len) = length_bytes(counted);
+            self.out.splice(start..start + GAP, head[..len].iter().copied());
+        } else {
+            self.out.truncate(start);
+        }
+        if self.sink.is_some() {
+            self.full_bytes = GATHERED_BYTES;
+        }
+        if is_whole {
+            self.bytes(&[]);
+        } else {
+            self.length(count());
+            write(self);
+        }
+    }
+
+    /// Whether so many bytes more may be written behind a count: otherwise it has to be counted first.
+    pub(crate) fn may_gather(&mut self, bytes: u64) -> bool {
+        let may = self.out.len() as u64 + bytes <= self.gathered_bytes_max as u64;
+        if !may {
+            self.gathered_bytes_max = 0;
+        }
+        may
     }
 
     /// A value: as an integer where it is one of at most 32 bits, otherwise as a string.
@@ -192,4 +241,30 @@ impl<'o> Writer<'o> {
         self.length(text.len() as u64);
         self.bytes(text);
     }
+}
+
+/// How a length is written, and in how many bytes.
+fn length_bytes(length: u64) -> ([u8; 9], usize) {
+    let mut bytes = [0; 9];
+    let len = match length {
+        0..0x40 => {
+            bytes[0] = length as u8;
+            1
+        }
+        0x40..0x4000 => {
+            bytes[..2].copy_from_slice(&(0x4000 | length as u16).to_be_bytes());
+            2
+        }
+        0x4000..0x1_0000_0000 => {
+            bytes[0] = 0x80;
+            bytes[1..5].copy_from_slice(&(length as u32).to_be_bytes());
+            5
+        }
+        _ => {
+            bytes[0] = 0x81;
+            bytes[1..].copy_from_slice(&length.to_be_bytes());
+            9
+        }
+    };
+    (bytes, len)
 }

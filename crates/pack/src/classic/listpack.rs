@@ -13,6 +13,7 @@
 //! The header has two bytes for the number of entries: from 65,535 on it does not say how many there are.
 use super::{Broken, Bytes};
 use base::Item;
+use base::short::{self, WORD_BYTES};
 
 const HEADER_BYTES: usize = 6;
 const END: u8 = 0xFF;
@@ -257,8 +258,13 @@ impl ListpackWriter {
 
     fn push_text(&mut self, text: &[u8]) {
         let (start, len) = (self.bytes.len(), text.len());
+        let short = 0x80 | len as u8;
         match len {
-            0..64 => self.bytes.push(0x80 | len as u8),
+            1..=WORD_BYTES => {
+                let entry = u128::from(short) | u128::from(short::word(text)) << 8;
+                return self.push_short(entry, len + 1);
+            }
+            0..64 => self.bytes.push(short),
             64..4096 => self.bytes.extend([0xE0 | (len >> 8) as u8, len as u8]),
             _ => {
                 self.bytes.push(0xF0);
