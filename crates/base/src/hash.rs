@@ -71,6 +71,11 @@ impl Hash {
         (self.0 >> (64 - SHARD_BITS_MAX - 32)) as u32
     }
 
+    /// A number by which hashes come in the order of their places, and equal ones side by side.
+    pub fn by_place(self) -> u64 {
+        self.0.rotate_left(SHARD_BITS_MAX)
+    }
+
     /// The byte that a leaf keeps of the hash.
     pub fn tag(self) -> u8 {
         self.0 as u8

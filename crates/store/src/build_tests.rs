@@ -428,3 +428,83 @@ fn what_is_built_takes_no_more_memory_than_what_grew() {
     }
     assert!(more.is_empty(), "{more:?}");
 }
+
+/// So many texts, some integers, and the first of them again.
+fn some_twice(count: u32, repeated: u32) -> Vec<Vec<u8>> {
+    let text = |n: u32| format!("element {n}").into_bytes();
+    let ints = (0..count / 9).map(|n| n.to_string().into_bytes());
+    (0..count).map(text).chain(ints).chain((0..repeated).map(text)).collect()
+}
+
+/// SADD, ZADD and HSET: what is laid out at once and what follows one by one are what all would have been one
+/// by one, with elements that are there twice, and on top of what is there.
+#[test]
+fn what_a_command_brings_at_once_is_what_it_brings_one_by_one() {
+    let settings = Settings::default();
+    for (count, repeated, before) in [
+        (7, 0, 0),
+        (8, 0, 0),
+        (8, 1, 0),
+        (40, 0, 0),
+        (64, 1, 0),
+        (130, 0, 0),
+        (600, 0, 0),
+        (600, 0, 3),
+        (700, 2, 0),
+        (65_600, 0, 0),
+        (65_600, 1, 0),
+    ] {
+        let keyspace = keyspace(0);
+        let texts = some_twice(count, repeated);
+        let words: Vec<&[u8]> = texts.iter().flat_map(|text| [&text[..], b"value"]).collect();
+        let is_built = count + count / 9 >= 8 && before == 0 && repeated == 0;
+        both(&keyspace, &settings, |view, key| {
+            let mut set = view.set_or_new(key).expect("a set");
+            (0..before).for_each(|n| assert!(set.insert(&[b'a' + n])));
+            let members = texts.iter().map(Vec::as_slice);
+            let built = if key.bytes() == b"built" { set.build_new(members) } else { 0 };
+            assert!((built > 0) == (is_built && key.bytes() == b"built") || repeated > 0);
+            texts[built..].iter().for_each(|text| {
+                set.insert(text);
+            });
+        });
+        same(&keyspace, &settings, false, |view, key| {
+            let mut all = Vec::new();
+            view.set(key).expect("a set").expect("there").for_each(&mut |member| all.push(owned(member)));
+            all
+        });
+        both(&keyspace, &settings, |view, key| {
+            view.remove(key);
+            let mut set = view.zset_or_new(key).expect("a sorted set");
+            (0..before).for_each(|n| assert!(set.update(&[b'a' + n], |_| Some(1.0)).is_none()));
+            let scored = || (0..texts.len()).map(|n| ((n * 7 % 100) as f64, &texts[n][..]));
+            let built = if key.bytes() == b"built" { set.build_new(scored()) } else { 0 };
+            scored().skip(built).for_each(|(score, member)| {
+                set.update(member, |_| Some(score));
+            });
+        });
+        same(&keyspace, &settings, true, |view, key| {
+            let mut all = Vec::new();
+            view.zset(key).expect("a sorted set").expect("there").visit(0, End::Head, &mut |entry| {
+                all.push((entry.member.to_vec(), entry.score as u64));
+                ControlFlow::Continue(())
+            });
+            all
+        });
+        both(&keyspace, &settings, |view, key| {
+            view.remove(key);
+            let mut hash = view.hash_or_new(key).expect("a hash");
+            (0..before).for_each(|n| assert!(hash.set(&[b'a' + n], b"v", Lifetime::Endless)));
+            let built = if key.bytes() == b"built" { hash.build_new(words.iter().copied()) } else { 0 };
+            texts[built..].iter().for_each(|text| {
+                hash.set(text, b"value", Lifetime::Endless);
+            });
+        });
+        same(&keyspace, &settings, false, |view, key| {
+            let mut all = Vec::new();
+            let hash = view.hash(key).expect("a hash").expect("there");
+            hash.for_each(&mut |field, value| all.push((owned(field), owned(value))));
+            all
+        });
+    }
+}

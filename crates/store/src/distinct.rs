@@ -61,7 +61,7 @@ fn ends_of_short(text: &[u8]) -> u64 {
 
 /// Brings the hashes of elements, each with the number of its element, into the order of their places.
 pub(crate) fn sort_by_place(hashes: &mut [(Hash, u32)]) {
-    hashes.sort_unstable_by_key(|(hash, index)| (hash.order(), hash.0, *index));
+    hashes.sort_unstable_by_key(|(hash, _)| hash.by_place());
 }
 
 /// Whether no two elements are equal, whose hashes were brought into order: equal ones stand side by side.

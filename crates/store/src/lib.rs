@@ -18,6 +18,7 @@
 //! | `settings.rs` | the settings that the data depends on |
 //! | `restless/` | for tests: data that comes and goes without a client seeing it |
 mod arrived;
+mod at_once;
 #[cfg(test)]
 mod build_tests;
 #[cfg(test)]

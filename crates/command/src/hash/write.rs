@@ -138,7 +138,9 @@ fn set_all(call: &mut Call<'_, '_>, name: &str) -> Result<i64, Error> {
     match &mut call.view.hash_or_new(key) {
         Ok(hash) => {
             hash.announce(count as u64 / 2);
-            let mut words = call.args.iter_from(2);
+            let built = hash.build_new(call.args.iter_from(2));
+            created += built as i64;
+            let mut words = call.args.iter_from(2 + 2 * built);
             while let (Some(field), Some(value)) = (words.next(), words.next()) {
                 created += i64::from(hash.set(field, value, Lifetime::Endless));
             }

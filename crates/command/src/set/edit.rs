@@ -68,7 +68,9 @@ fn sadd(call: &mut Call<'_, '_>) -> Done {
             if count > 1 {
                 set.announce(count);
             }
-            call.args.iter_from(2).map(|member| u64::from(set.insert(member))).sum()
+            let built = set.build_new(call.args.iter_from(2));
+            let rest = call.args.iter_from(2 + built);
+            built as u64 + rest.map(|member| u64::from(set.insert(member))).sum::<u64>()
         }
         Err(wrong) => return Err((*wrong).into()),
     };

@@ -178,8 +178,17 @@ fn add(call: &mut Call<'_, '_>, options: Options, first: usize) -> Done {
         call.view.zset_or_new(key)?
     };
     set.announce(pairs as u64, longest);
-    let (mut changes, mut last) = (Changes::default(), None);
-    for at in (first..call.args.len()).step_by(2) {
+    // Where there is nothing yet no option but XX matters, and a sum has one pair.
+    let built = match options.xx || options.incr {
+        true => 0,
+        false => set.build_new((0..pairs).map(|n| {
+            let at = first + 2 * n;
+            (score(call.args.at(at)).unwrap_or_default(), call.args.at(at + 1))
+        })),
+    };
+    let mut changes = Changes { added: built as u64, ..Changes::default() };
+    let mut last = None;
+    for at in (first + 2 * built..call.args.len()).step_by(2) {
         let given = if at + 2 == call.args.len() { last_given } else { score(call.args.at(at))? };
         let mut decision = Decision::Nothing;
         let old = set.update(call.args.at(at + 1), |old| {

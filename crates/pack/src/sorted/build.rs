@@ -55,7 +55,7 @@ fn sorted_hashes(seed: &Seed, entries: &[Entry<'_>]) -> Vec<(Hash, u32)> {
     };
     assert!(u32::try_from(entries.len()).is_ok(), "{} entries are too many at once", entries.len());
     let mut hashes: Vec<(Hash, u32)> = entries.iter().zip(0..).map(|(entry, at)| (hash(entry), at)).collect();
-    hashes.sort_unstable_by_key(|(hash, at)| (hash.order(), hash.0, *at));
+    hashes.sort_unstable_by_key(|(hash, _)| hash.by_place());
     hashes
 }
 

@@ -306,7 +306,7 @@ impl<'v> HashMut<'v> {
     }
 
     #[inline]
-    fn draft(&self) -> &[u8] {
+    pub(super) fn draft(&self) -> &[u8] {
         &self.edit.buffers().text
     }
 

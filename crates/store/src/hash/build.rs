@@ -1,11 +1,12 @@
-//! A hash made of all its fields at once, for values that are loaded: an image is written in one pass, a tree
-//! leaf by leaf ([`HashTree::of_fields`]).
+//! A hash made of all its fields at once, for values that are loaded and commands that bring many: an image
+//! is written in one pass, a tree leaf by leaf ([`HashTree::of_fields`]).
 use super::api::HashMut;
 use super::field::Kept;
 use super::field::Mark;
 use super::image::INSIDE;
 use super::name::HashName;
 use super::tree::{At, HashTree, Lifetime};
+use crate::at_once::count_at_once;
 use crate::distinct::{are_all_different, are_distinct, sort_by_place};
 use crate::expiry::deadline::Deadline;
 use base::Item;
@@ -26,6 +27,21 @@ pub struct NewField<'f> {
 }
 
 impl HashMut<'_> {
+    /// Makes a hash of the first of a command's fields and values, if it brings many and there is none yet.
+    /// `words` has a field and its value by turns. Returns how many fields it took, which all are new; 0
+    /// where one is there twice.
+    pub fn build_new<'f>(&mut self, mut words: impl ExactSizeIterator<Item = &'f [u8]>) -> usize {
+        let count = count_at_once(words.len() / 2, self.is_new() && self.draft().is_empty());
+        let mut fields = Vec::with_capacity(count);
+        while fields.len() < count
+            && let (Some(field), Some(value)) = (words.next(), words.next())
+        {
+            let (field, value) = (Item::classify(field), Item::classify(value));
+            fields.push(NewField { field, value, deadline: Deadline::Never });
+        }
+        if count > 0 && self.build(&fields) { count } else { 0 }
+    }
+
     /// Makes a hash of these fields, in the order in which they would have come, where there is none yet. The
     /// name is that which they would have given it one by one. Returns false, and the hash is still empty,
     /// where a field is there twice.

@@ -1,14 +1,26 @@
-//! A set made of all its members at once, for values that are loaded: an image is written in one pass, a tree
-//! leaf by leaf ([`SetTree::of_members`]).
+//! A set made of all its members at once, for values that are loaded and commands that bring many: an image
+//! is written in one pass, a tree leaf by leaf ([`SetTree::of_members`]).
 use super::edit::SetMut;
 use super::image::INSIDE;
 use super::name::Name;
 use super::tree::SetTree;
+use crate::at_once::count_at_once;
 use crate::distinct::{FEW_MAX, are_distinct};
 use base::Item;
 use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 
 impl SetMut<'_> {
+    /// Makes a set of the first of a command's members, if it brings many and there is none yet. Returns how
+    /// many it took, which all are new; 0 where one is there twice.
+    pub fn build_new<'m>(&mut self, members: impl ExactSizeIterator<Item = &'m [u8]>) -> usize {
+        let count = count_at_once(members.len(), self.edit.is_new() && self.edit.is_untouched());
+        if count == 0 {
+            return 0;
+        }
+        let members: Vec<Item<'_>> = members.take(count).map(Item::classify).collect();
+        if self.build(&members) { count } else { 0 }
+    }
+
     /// Makes a set of these members, in the order in which they would have come, where there is none yet.
     /// Texts that read as integers are integers ([`Item::classify`]). The name is that which they would have
     /// given it one by one. Returns false, and the set is still empty, where a member is there twice.

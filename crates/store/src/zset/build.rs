@@ -1,14 +1,29 @@
-//! A sorted set made of all its entries at once, for values that are loaded: an image is written in one pass,
-//! a tree leaf by leaf ([`Sorted::of_entries`]).
+//! A sorted set made of all its entries at once, for values that are loaded and commands that bring many:
+//! an image is written in one pass, a tree leaf by leaf ([`Sorted::of_entries`]).
 use super::api::ZSetMut;
 use super::image::INSIDE;
 use super::name::Encoding;
 use super::tree::ZSetTree;
+use crate::at_once::count_at_once;
 use crate::distinct::are_distinct;
 use crate::inside::FEW_BYTES_MAX;
-use pack::sorted::{Entry, Sorted, image};
+use base::Item;
+use pack::sorted::{Entry, Member, Sorted, image};
 
 impl ZSetMut<'_> {
+    /// Makes a sorted set of the first of a command's scores and members, if it brings many and there is none
+    /// yet. Returns how many it took, which all are new; 0 where a member is there twice.
+    pub fn build_new<'m>(&mut self, pairs: impl ExactSizeIterator<Item = (f64, &'m [u8])>) -> usize {
+        let is_new = self.edit.is_new() && self.edit.is_inside() && self.len() == 0;
+        let count = count_at_once(pairs.len(), is_new);
+        if count == 0 {
+            return 0;
+        }
+        let entry = |(score, member)| Entry { score, member: Member::of_item(Item::classify(member)) };
+        let mut entries: Vec<Entry<'_>> = pairs.take(count).map(entry).collect();
+        if self.build(&mut entries) { count } else { 0 }
+    }
+
     /// Makes a sorted set of these entries where there is none yet; they may come in any order. No score is
     /// NaN, and members that read as integers are integers ([`Member::of_item`]). The name is that which they
     /// would have given it one by one. Returns false, and the set is still empty, where a member is there
@@ -57,13 +72,14 @@ fn is_in_order(first: &Entry<'_>, second: &Entry<'_>) -> bool {
     first.score < second.score || first.score == second.score && first.member.order(&second.member).is_le()
 }
 
-/// Dump files have the entries of a large set from the greatest down.
+/// Dump files have the entries of a large set from the greatest down, commands in any order.
 #[cold]
 fn sort(entries: &mut [Entry<'_>]) {
-    entries.reverse();
-    if !entries.is_sorted_by(|a, b| is_in_order(a, b)) {
+    if entries.is_sorted_by(|a, b| is_in_order(b, a)) {
+        entries.reverse();
+    } else {
         // The two zeros are equal, and members decide between them.
-        entries.sort_by(|a, b| {
+        entries.sort_unstable_by(|a, b| {
             (a.score + 0.0).total_cmp(&(b.score + 0.0)).then_with(|| a.member.order(&b.member))
         });
     }

@@ -148,6 +148,7 @@ fn turn(
 fn request(operation: &Operation) -> (Vec<u8>, Vec<usize>) {
     let text = operation.request.replace("100B", &"v".repeat(100)).replace("10KB", &"x".repeat(10_000));
     let drawn = String::from_utf8_lossy(DRAWN);
+    let text = repeated(&text);
     let words: Vec<String> = text.split_whitespace().map(|word| word.replace('#', &drawn)).collect();
     let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
     let mut request = Vec::new();
@@ -164,6 +165,14 @@ fn request(operation: &Operation) -> (Vec<u8>, Vec<usize>) {
         }
     }
     (request, places)
+}
+
+/// `[some words]*9` at the end of a request are nine times these words.
+fn repeated(text: &str) -> String {
+    let parts = text.split_once('[').and_then(|(head, tail)| Some((head, tail.split_once("]*")?)));
+    let Some((head, (words, times))) = parts else { return text.to_owned() };
+    let times = times.parse().expect("a number stands behind the words");
+    format!("{head}{}", format!("{words} ").repeat(times))
 }
 
 fn draw(digits: &mut [u8], below: u64, random: &mut Random) {

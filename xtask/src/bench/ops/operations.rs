@@ -6,7 +6,7 @@ pub(super) struct Operation {
     /// What is there beforehand, by its name in [`FILLS`]; empty: nothing.
     pub(super) data: &'static str,
     /// Its words. `#` is a number of twelve digits below `keys`, drawn anew for each request; `100B` and
-    /// `10KB` are values.
+    /// `10KB` are values. `[words]*9` at its end are nine times these words.
     pub(super) request: &'static str,
     pub(super) keys: u64,
     /// The operation takes away what it works on, so the data is made again for each turn.
@@ -25,6 +25,9 @@ const fn one(name: &'static str, data: &'static str, request: &'static str) -> O
 const fn consuming(name: &'static str, data: &'static str, request: &'static str, keys: u64) -> Operation {
     Operation { consumes: true, ..of(name, data, request, keys) }
 }
+
+/// Numbers of which hardly one is drawn twice.
+const ANY: u64 = 1_000_000_000_000;
 
 const MSET_10: &str = "MSET key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B \
     key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B";
@@ -154,6 +157,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("zincrby of 24", "zset-24", "ZINCRBY x:# 3 123e4567-e89b-12d3-a456-426614174015", 20_000),
     of("sismember of 44", "set-44", "SISMEMBER v:# 0000000000000030", 20_000),
     of("scard of 24", "set-24", "SCARD v:#", 20_000),
+    of("hset 16 new", "", "HSET nh:# [field:# #]*16", ANY),
+    of("hset 1000 new", "", "HSET nh:# [field:# #]*1000", ANY),
+    of("sadd 200 new", "", "SADD ns:# [member:#]*200", ANY),
+    of("sadd 1000 new", "", "SADD ns:# [member:#]*1000", ANY),
+    of("zadd 200 new", "", "ZADD nz:# [# member:#]*200", ANY),
+    of("zadd 1000 new", "", "ZADD nz:# [#.25 member:#]*1000", ANY),
     of("scard of 44", "set-44", "SCARD v:#", 20_000),
     of("srandmember of 44", "set-44", "SRANDMEMBER v:#", 20_000),
     consuming("ltrim integers", "long-lists", "LTRIM numbers 1 -2", 0),
