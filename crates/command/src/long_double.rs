@@ -11,10 +11,13 @@
 //! show in 17 decimals keep their full precision here, where the processor's would become subnormal: which no
 //! number that is written can show.
 use crate::big::Big;
+use base::text::{I64Text, write_digits_back};
 
 /// How many decimals are written.
 const DECIMALS: usize = 17;
-const DECIMAL_UNIT: u128 = 100_000_000_000_000_000;
+const DECIMAL_UNIT: u64 = 100_000_000_000_000_000;
+/// Room for a sign, the whole number of a mantissa, the point and the decimals. Larger numbers grow it.
+const TEXT_BYTES: usize = 1 + 20 + 1 + DECIMALS;
 /// `mantissa * 2^EXPONENT_MAX` is the largest finite number.
 const EXPONENT_MAX: i64 = 16_384 - 64;
 /// Half of the smallest subnormal is `2^HALF_OF_LEAST`: that much or less reads as zero, which is an error.
@@ -133,28 +136,48 @@ impl LongDouble {
     /// The text that is stored and replied. None where the number is not finite.
     pub(crate) fn to_text(self) -> Option<String> {
         let Size::Finite { mantissa, exponent } = self.size else { return None };
-        let mut text = match u32::try_from(exponent) {
+        let mut text = String::with_capacity(TEXT_BYTES);
+        match u32::try_from(exponent) {
             Ok(shift) => {
                 let mut whole = Big::from_u64(mantissa);
                 whole.shift_left(shift);
-                whole.to_decimal()
+                text.push_str(if self.is_negative && mantissa > 0 { "-" } else { "" });
+                text.push_str(&whole.to_decimal());
             }
-            Err(_) => fraction_text(mantissa, exponent.unsigned_abs()),
-        };
-        if self.is_negative && text != "0" {
-            text.insert(0, '-');
+            Err(_) => {
+                let (whole, fraction) = decimal_parts(mantissa, exponent.unsigned_abs());
+                text.push_str(if self.is_negative && (whole, fraction) != (0, 0) { "-" } else { "" });
+                push_decimal(&mut text, whole, fraction);
+            }
         }
         Some(text)
     }
 }
 
-/// `mantissa / 2^shift` with 17 decimals, ties to even, trailing zeros cut off.
-fn fraction_text(mantissa: u64, shift: u64) -> String {
-    let scaled = u128::from(mantissa) * DECIMAL_UNIT;
-    let units = if shift >= 128 { 0 } else { halved(scaled, shift as u32) };
-    let (whole, fraction) = (units / DECIMAL_UNIT, units % DECIMAL_UNIT);
-    let text = format!("{whole}.{fraction:0DECIMALS$}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+/// `mantissa / 2^shift` as a whole number and units of the 17th decimal, ties to even; `shift` is not 0.
+fn decimal_parts(mantissa: u64, shift: u64) -> (u64, u64) {
+    if shift >= 128 {
+        return (0, 0);
+    }
+    let whole = if shift < 64 { mantissa >> shift } else { 0 };
+    let units = halved(u128::from(mantissa) * u128::from(DECIMAL_UNIT), shift as u32);
+    // At most one unit, which is where the last decimal was rounded up; this is how a division is avoided.
+    match (units - u128::from(whole) * u128::from(DECIMAL_UNIT)) as u64 {
+        DECIMAL_UNIT => (whole + 1, 0),
+        fraction => (whole, fraction),
+    }
+}
+
+/// Appends the number, without the zeros at its end.
+fn push_decimal(text: &mut String, whole: u64, fraction: u64) {
+    let mut digits = [b'0'; DECIMALS + 1];
+    digits[0] = b'.';
+    write_digits_back(&mut digits[1..], fraction);
+    let zeros = digits[1..].iter().rev().take_while(|digit| **digit == b'0').count();
+    let shown = if zeros == DECIMALS { 0 } else { digits.len() - zeros };
+    let mut scratch = I64Text::new();
+    let whole = scratch.format_u64(whole);
+    text.extend(whole.iter().chain(&digits[..shown]).copied().map(char::from));
 }
 
 /// `n / 2^shift` rounded to the nearest, ties to even; `shift` is 1 to 127.
@@ -253,10 +276,68 @@ fn parse_exponent(text: &[u8]) -> Option<i64> {
     Some(if is_negative { -size } else { size })
 }
 
-/// Exact until the one rounding at the end: all digits count, however many there are. The multiplications
-/// grow with the number, but a text is never longer than 5 KB.
 fn parse_decimal(text: &[u8]) -> Option<Size> {
     let parts = Parts::split(text, b'e', u8::is_ascii_digit)?;
+    parse_short(&parts).or_else(|| parse_long(&parts))
+}
+
+/// So many digits always fit 128 bits.
+const SHORT_DIGITS_MAX: usize = 38;
+/// The powers of five that fit 64 bits, from 5^0 on.
+const FIVES: [u64; 28] = {
+    let mut fives = [1; 28];
+    let mut power = 1;
+    while power < fives.len() {
+        fives[power] = 5 * fives[power - 1];
+        power += 1;
+    }
+    fives
+};
+
+/// A number as people write them: few digits, few of them behind the point, and no exponent that adds zeros.
+/// Its digits fit a machine word or two, and so does the power of ten that they are divided by; what follows
+/// is two divisions of the processor. None where it is another one.
+fn parse_short(parts: &Parts<'_>) -> Option<Size> {
+    if parts.whole.len() + parts.fraction.len() > SHORT_DIGITS_MAX {
+        return None;
+    }
+    let power = usize::try_from(parts.fraction.len() as i64 - parts.exponent).ok()?;
+    let five = *FIVES.get(power)?;
+    Some(short_quotient(joined(parts), five, power as i64))
+}
+
+/// The digits as one number; there are at most [`SHORT_DIGITS_MAX`] of them.
+fn joined(parts: &Parts<'_>) -> u128 {
+    /// So many digits fit 64 bits, whose multiplication takes a fraction of the time.
+    const WORD_DIGITS: usize = 19;
+    [parts.whole, parts.fraction].iter().flat_map(|digits| digits.chunks(WORD_DIGITS)).fold(0, |n, digits| {
+        let (word, unit) = digits
+            .iter()
+            .fold((0, 1_u64), |(word, unit), digit| (word * 10 + u64::from(digit - b'0'), unit * 10));
+        n * u128::from(unit) + u128::from(word)
+    })
+}
+
+/// `digits / (five * 2^power)`, where `five` is 5^power, by the 96 bits or so of the quotient that come out
+/// of dividing what is left of a first division once more. Rounding needs 65, and whether anything follows.
+fn short_quotient(digits: u128, five: u64, power: i64) -> Size {
+    const MORE_BITS: u32 = 32;
+    if digits == 0 {
+        return Size::Finite { mantissa: 0, exponent: 0 };
+    }
+    // With both topmost bits at the top the quotient has 64 or 65 bits.
+    let (digit_zeros, five_zeros) = (digits.leading_zeros(), five.leading_zeros());
+    let (number, divisor) = (digits << digit_zeros, u128::from(five << five_zeros));
+    let high = number / divisor;
+    let rest = (number - high * divisor) << MORE_BITS;
+    let low = rest / divisor;
+    let exponent = i64::from(five_zeros) - i64::from(digit_zeros) - power - i64::from(MORE_BITS);
+    rounded_size(high << MORE_BITS | low, exponent, low * divisor != rest)
+}
+
+/// Exact until the one rounding at the end: all digits count, however many there are. The multiplications
+/// grow with the number, but a text is never longer than 5 KB.
+fn parse_long(parts: &Parts<'_>) -> Option<Size> {
     let mut digits = Big::from_u64(0);
     let mut count = 0;
     for digit in parts.digits() {
@@ -277,12 +358,12 @@ fn parse_decimal(text: &[u8]) -> Option<Size> {
             let (top, shift, is_sticky) = digits.top_bits();
             Some(rounded_size(top, i64::from(shift), is_sticky))
         }
-        _ => Some(quotient(digits, exponent.unsigned_abs() as u32)),
+        _ => Some(long_quotient(digits, exponent.unsigned_abs() as u32)),
     }
 }
 
 /// `digits / 10^power`, by the 68 bits of the quotient that rounding needs.
-fn quotient(mut rest: Big, power: u32) -> Size {
+fn long_quotient(mut rest: Big, power: u32) -> Size {
     const STEPS: u32 = 68;
     let mut divisor = Big::from_u64(1);
     divisor.multiply_by_power_of_ten(power);
@@ -317,6 +398,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<Size> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::random::Random;
 
     fn sum(a: &str, b: &str) -> String {
         let (a, b) = (LongDouble::parse(a.as_bytes()).unwrap(), LongDouble::parse(b.as_bytes()).unwrap());
@@ -360,6 +442,63 @@ mod tests {
         assert!(LongDouble::parse(b"1e-4950").is_some());
         assert!(LongDouble::parse(b"1e-4951").is_none());
         assert!(LongDouble::parse(b"0e99999999999999999999").is_some());
+    }
+
+    /// The number by the way for any number of digits, and by the one for few, if it is one of those.
+    fn both_ways(text: &str) -> (Option<Size>, Option<Size>) {
+        let parts = Parts::split(text.as_bytes(), b'e', u8::is_ascii_digit).unwrap();
+        (parse_long(&parts), parse_short(&parts))
+    }
+
+    #[test]
+    fn numbers_of_few_digits_are_those_that_exact_arithmetic_finds() {
+        let mut short = 0;
+        for seed in 0..40_000 {
+            let mut random = Random::new(seed);
+            let power = random.below(FIVES.len() as u64) as usize;
+            // One in three lies half-way between two numbers of 64 bits, or right beside that.
+            let tie = (u128::from(random.next_u64()) << 1 | 1) * u128::from(FIVES[power.min(26)]);
+            let n = match random.below(3) {
+                0 => tie + u128::from(random.below(3)) - 1,
+                1 => u128::from(random.next_u64() >> random.below(64)),
+                _ => (u128::from(random.next_u64()) << 62 | 1) >> random.below(126),
+            };
+            let digits = format!("{n:0width$}", width = 1 + random.below(38) as usize);
+            let point = digits.len().saturating_sub(power);
+            let text = format!("{}.{}", &digits[..point], &digits[point..]);
+            let text = if random.below(4) == 0 { format!("{text}e-{}", random.below(12)) } else { text };
+            let (long, found) = both_ways(&text);
+            assert!(found.is_none() || found == long, "seed {seed}: {text}: {found:?}, not {long:?}");
+            short += u64::from(found.is_some());
+        }
+        assert!(short > 20_000, "{short} numbers of few digits");
+        for text in
+            ["1e1", "0.1e-27", "0.0000000000000000000000000001", "123456789012345678901234567890123456789"]
+        {
+            assert_eq!(both_ways(text).1, None, "{text}");
+        }
+    }
+
+    #[test]
+    fn decimals_are_those_of_a_division() {
+        for seed in 0..20_000 {
+            let mut random = Random::new(seed);
+            let mantissa = random.next_u64() | 1 << 63;
+            let mantissa = if random.below(3) == 0 { u64::MAX - random.below(300) } else { mantissa };
+            let shift = 1 + random.below(130);
+            let scaled = u128::from(mantissa) * u128::from(DECIMAL_UNIT);
+            let units = if shift < 128 { halved(scaled, shift as u32) } else { 0 };
+            let (whole, fraction) = (units / u128::from(DECIMAL_UNIT), units % u128::from(DECIMAL_UNIT));
+            let expected = format!("{whole}.{fraction:017}");
+            let number = |is_negative| {
+                let size = Size::Finite { mantissa, exponent: -(shift as i64) };
+                LongDouble { is_negative, size }.to_text().unwrap()
+            };
+            let expected = expected.trim_end_matches('0').trim_end_matches('.');
+            assert_eq!(number(false), expected, "seed {seed}: {mantissa} / 2^{shift}");
+            let sign = if expected == "0" { "" } else { "-" };
+            assert_eq!(number(true), format!("{sign}{expected}"), "seed {seed}");
+        }
     }
 
     /// Recorded from the peer: random numbers of every size and form, and texts that are none.
