@@ -3,7 +3,7 @@
 //! DIFF, DIFF1, ANDOR and ONE came with Redis 8.2. They are accepted here because they change nothing about
 //! requests that 8.0 accepts.
 use super::row::{ABOUT, ROW};
-use super::words::{self, Operation};
+use super::words::{self, Growing, Operation};
 use crate::argument::is_word;
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::text::I64Text;
@@ -89,12 +89,34 @@ fn operation(call: &Call<'_, '_>) -> Result<Operation, Error> {
     }
 }
 
-/// The strings are read where they lie. These lookups count, though the command writes.
+/// Short strings are combined as they are looked up. These lookups count, though the command writes.
 fn combined(call: &mut Call<'_, '_>, operation: Operation) -> Result<Vec<u8>, Error> {
-    let (dest, sources) = (call.key(0), &call.keys()[1..]);
     call.view.count_lookups();
-    call.view.strings(sources, LookUp::UntilRefused)?;
+    let of_short = combined_if_short(call, operation)?;
     call.view.ignore_lookups();
+    of_short.map_or_else(|| combined_in_blocks(call, operation), Ok)
+}
+
+/// None where some string is too long to be read but once for the whole of it. All are looked up even so.
+fn combined_if_short(call: &mut Call<'_, '_>, operation: Operation) -> Result<Option<Vec<u8>>, Error> {
+    let mut result = Some(Growing::new(operation));
+    for key in &call.keys()[1..] {
+        let item = call.view.string(key)?;
+        let mut scratch = I64Text::new();
+        let row = item.as_ref().map_or(&b""[..], |item| item.text(&mut scratch));
+        if row.len() > Growing::ROW_BYTES_MAX {
+            result = None;
+        }
+        if let Some(result) = &mut result {
+            result.add(row);
+        }
+    }
+    Ok(result.map(Growing::finish))
+}
+
+/// The strings, which have been looked up, are read where they lie, a block of each at a time.
+fn combined_in_blocks(call: &mut Call<'_, '_>, operation: Operation) -> Result<Vec<u8>, Error> {
+    let (dest, sources) = (call.key(0), &call.keys()[1..]);
     // The result is written into the allocation of the string that it replaces, unless that is a source as
     // well.
     let is_read = sources.iter().any(|key| key.bytes() == dest.bytes());

@@ -1,7 +1,7 @@
 //! The arithmetic of bits against naive twins that go bit by bit: rows of bits are vectors of booleans,
 //! integers are 128 bits wide.
 use super::integer::{Format, Overflow};
-use super::words::{self, Operation};
+use super::words::{self, Growing, Operation};
 use base::random::Random;
 
 const SEEDS: u64 = 32;
@@ -53,7 +53,11 @@ fn rows_of_any_lengths_are_combined_as_if_bit_by_bit() {
             let used = if operation == Operation::Not { &rows[..1] } else { &rows[..] };
             let lent: Vec<&[u8]> = used.iter().map(|row| &row[..]).collect();
             let room = random_bytes(&mut random, 2 * len_max);
-            let result = bits_of(&words::combine(operation, &lent, room));
+            let result = words::combine(operation, &lent, room);
+            let mut growing = Growing::new(operation);
+            lent.iter().for_each(|row| growing.add(row));
+            assert!(growing.finish() == result, "seed {seed} {operation:?}: rows as they come");
+            let result = bits_of(&result);
             let twins: Vec<Vec<bool>> = used.iter().map(|row| bits_of(row)).collect();
             let len = twins.iter().map(Vec::len).max().unwrap();
             let expected: Vec<bool> = (0..len)

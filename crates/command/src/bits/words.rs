@@ -30,6 +30,19 @@ pub(super) enum Operation {
     One,
 }
 
+impl Operation {
+    /// Whether something is kept beside the result until all rows are worked in: X, or the bits that were in
+    /// more than one row.
+    fn needs_beside(self) -> bool {
+        self.begins_beside() || self == Operation::One
+    }
+
+    /// Whether that is X.
+    fn begins_beside(self) -> bool {
+        matches!(self, Operation::Diff1 | Operation::AndOr)
+    }
+}
+
 /// So many bytes of the result are made at a time: they stay in the nearest cache while row after row is
 /// worked in.
 const BLOCK_BYTES: usize = 8 << 10;
@@ -39,15 +52,56 @@ const BLOCK_BYTES: usize = 8 << 10;
 pub(super) fn combine(operation: Operation, rows: &[&[u8]], room: Vec<u8>) -> Vec<u8> {
     let len = rows.iter().map(|row| row.len()).max().unwrap_or(0);
     let mut result = resized(room, len);
-    let mut twice = if operation == Operation::One { vec![0; BLOCK_BYTES.min(len)] } else { Vec::new() };
+    let mut beside = if operation.needs_beside() { vec![0; BLOCK_BYTES.min(len)] } else { Vec::new() };
     for (index, block) in result.chunks_mut(BLOCK_BYTES).enumerate() {
         let (start, end) = (index * BLOCK_BYTES, index * BLOCK_BYTES + block.len());
         let part = |row: &&'_ [u8]| row.len().min(start)..row.len().min(end);
-        let mut parts = rows.iter().map(|row| &row[part(row)]);
-        let first = parts.next().unwrap_or_default();
-        combine_block(operation, block, first, parts, &mut twice);
+        let beside_end = beside.len().min(block.len());
+        let beside = &mut beside[..beside_end];
+        for (number, row) in rows.iter().enumerate() {
+            work_in(operation, block, beside, number, &row[part(row)]);
+        }
+        finish(operation, block, beside);
     }
     result
+}
+
+/// A result that short rows are worked into as they come, so that they need not be lent all at once. It is
+/// one block, which grows with the longest row.
+pub(super) struct Growing {
+    operation: Operation,
+    result: Vec<u8>,
+    beside: Vec<u8>,
+    row_count: usize,
+}
+
+impl Growing {
+    /// Rows of up to so many bytes are short: the result stays in the nearest cache.
+    pub(super) const ROW_BYTES_MAX: usize = 2 * BLOCK_BYTES;
+
+    pub(super) fn new(operation: Operation) -> Growing {
+        Growing { operation, result: Vec::new(), beside: Vec::new(), row_count: 0 }
+    }
+
+    pub(super) fn add(&mut self, row: &[u8]) {
+        let Growing { operation, result, beside, row_count } = self;
+        let len = row.len().max(result.len());
+        if operation.needs_beside() {
+            beside.resize(len, 0);
+        }
+        if *row_count == 0 && !operation.begins_beside() {
+            result.extend_from_slice(row);
+        } else {
+            result.resize(len, 0);
+            work_in(*operation, result, beside, *row_count, row);
+        }
+        *row_count += 1;
+    }
+
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        finish(self.operation, &mut self.result, &self.beside);
+        self.result
+    }
 }
 
 /// `room` with a length of `len`, whatever its bytes are; or, if it is too small or far too large, as many
@@ -60,39 +114,33 @@ fn resized(mut room: Vec<u8>, len: usize) -> Vec<u8> {
     room
 }
 
-/// One block of the result from the same part of every row.
-fn combine_block<'r>(
-    operation: Operation,
-    block: &mut [u8],
-    first: &[u8],
-    mut others: impl Iterator<Item = &'r [u8]>,
-    twice: &mut [u8],
-) {
-    let start = match operation {
-        Operation::Diff1 | Operation::AndOr => others.next().unwrap_or_default(),
-        _ => first,
-    };
-    copy(block, start);
+/// Works row `number` into a block of the result. The first row sets every byte of the block, or of what is
+/// kept `beside` it, and the first that is combined sets every byte of the block.
+fn work_in(operation: Operation, block: &mut [u8], beside: &mut [u8], number: usize, row: &[u8]) {
+    match (operation, number) {
+        (_, 0) if operation.begins_beside() => copy(beside, row),
+        (_, 1) if operation.begins_beside() => copy(block, row),
+        (_, 0) => {
+            copy(block, row);
+            beside.fill(0);
+        }
+        (Operation::And, _) => and(block, row),
+        (Operation::Or | Operation::Diff1 | Operation::AndOr, _) => or(block, row),
+        (Operation::Xor, _) => xor(block, row),
+        // NOT takes one row.
+        (Operation::Not, _) => {}
+        (Operation::Diff, _) => and_not(block, row),
+        (Operation::One, _) => or_noting_repeats(block, beside, row),
+    }
+}
+
+/// Makes the result of a block that all rows were worked into.
+fn finish(operation: Operation, block: &mut [u8], beside: &[u8]) {
     match operation {
-        Operation::And => others.for_each(|row| and(block, row)),
-        Operation::Or => others.for_each(|row| or(block, row)),
-        Operation::Xor => others.for_each(|row| xor(block, row)),
+        Operation::And | Operation::Or | Operation::Xor | Operation::Diff => {}
         Operation::Not => block.iter_mut().for_each(|byte| *byte = !*byte),
-        Operation::Diff => others.for_each(|row| and_not(block, row)),
-        Operation::Diff1 => {
-            others.for_each(|row| or(block, row));
-            and_not(block, first);
-        }
-        Operation::AndOr => {
-            others.for_each(|row| or(block, row));
-            and(block, first);
-        }
-        Operation::One => {
-            let twice = &mut twice[..block.len()];
-            twice.fill(0);
-            others.for_each(|row| or_noting_repeats(block, twice, row));
-            and_not(block, twice);
-        }
+        Operation::Diff1 | Operation::One => and_not(block, beside),
+        Operation::AndOr => and(block, beside),
     }
 }
 
