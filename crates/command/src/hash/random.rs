@@ -146,14 +146,25 @@ fn counted_and_drawn(call: &mut Call<'_, '_>) -> Option<u64> {
     }
 }
 
-/// Few fields of many are drawn until there are enough. Otherwise all fields are walked, and each is taken
-/// with the chance (fields still wanted) / (fields left). Either way every choice of so many fields is as
-/// likely as every other.
+/// Of up to so many fields the numbers of those that are shown fit one word.
+const NUMBERED_MAX: u64 = u64::BITS as u64;
+
+/// Of few fields numbers are chosen first, and one walk shows the fields of these. Few of many are drawn
+/// until there are enough. Otherwise all fields are walked, and each is taken with the chance (fields still
+/// wanted) / (fields left). Every choice of so many fields is as likely as every other, whichever way is
+/// taken.
 fn different(reply: &mut Reply, hash: &Hash<'_>, count: u64, shows: Shows, random: &mut Random) {
     const FEW: u64 = 4;
     let len = hash.live_len();
     let count = count.min(len);
     begin(reply, count as usize, shows);
+    if len <= NUMBERED_MAX {
+        let _ = hash.visit_chosen(numbers(count, len, random), &mut |field, value| {
+            show(reply, field, value, shows);
+            reply.flow()
+        });
+        return;
+    }
     if count * FEW < len && hash.len() < len * FEW {
         let mut seen: Set<Vec<u8>> = Set::default();
         while (seen.len() as u64) < count {
@@ -178,4 +189,43 @@ fn different(reply: &mut Reply, hash: &Hash<'_>, count: u64, shows: Shows, rando
         left -= 1;
         reply.flow()
     });
+}
+
+/// So many different numbers below `len`, as the bits of a word. Where most are wanted, those that are not
+/// wanted are drawn.
+fn numbers(count: u64, len: u64, random: &mut Random) -> u64 {
+    debug_assert!(count <= len && len <= NUMBERED_MAX, "{count} of {len} numbers");
+    let drawn_count = count.min(len - count);
+    let mut drawn = 0_u64;
+    while u64::from(drawn.count_ones()) < drawn_count {
+        drawn |= 1 << random.below(len);
+    }
+    if drawn_count == count { drawn } else { !drawn & u64::MAX >> (NUMBERED_MAX - len) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_chosen_as_often_as_every_other() {
+        let mut random = Random::new(1);
+        for (count, len) in [(0, 0), (0, 1), (1, 1), (3, 7), (4, 7), (7, 7), (3, 64), (61, 64), (64, 64)] {
+            let mut times = [0_u64; NUMBERED_MAX as usize];
+            const ROUNDS: u64 = 4_000;
+            for _ in 0..ROUNDS {
+                let chosen = numbers(count, len, &mut random);
+                assert_eq!(u64::from(chosen.count_ones()), count, "{count} of {len}");
+                (0..NUMBERED_MAX as usize).for_each(|n| times[n] += chosen >> n & 1);
+            }
+            let (inside, outside) = times.split_at(len as usize);
+            assert!(outside.iter().all(|times| *times == 0), "{count} of {len}");
+            // Six standard deviations of a binomial distribution, or fewer.
+            let expected = ROUNDS * count / len.max(1);
+            assert!(
+                inside.iter().all(|times| times.abs_diff(expected) <= 190),
+                "{count} of {len}: {times:?}"
+            );
+        }
+    }
 }

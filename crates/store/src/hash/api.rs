@@ -52,7 +52,10 @@ pub struct Hash<'v> {
 
 #[derive(Clone, Copy)]
 enum Source<'v> {
+    /// Inside the entry; no field has a deadline.
     Image(&'v [u8]),
+    /// Inside the entry; some field has a deadline.
+    TimedImage(&'v [u8]),
     Tree(&'v HashTree),
 }
 
@@ -64,7 +67,8 @@ impl<'v> Hash<'v> {
         now: Millis,
     ) -> Result<Hash<'v>, WrongType> {
         let source = match (meta.shape(), outside) {
-            (Shape::Hash | Shape::TimedHash, _) => Source::Image(meta.value(inline)),
+            (Shape::Hash, _) => Source::Image(meta.value(inline)),
+            (Shape::TimedHash, _) => Source::TimedImage(meta.value(inline)),
             (Shape::HashTree, Some(Value::Hash(tree))) => Source::Tree(tree),
             _ => return Err(WrongType),
         };
@@ -72,22 +76,25 @@ impl<'v> Hash<'v> {
     }
 
     /// How many fields there are. Inside the entry those that are not past their deadline, by a walk over the
-    /// image; outside all, in O(1).
+    /// image, which looks at the length of each piece only where no field has a deadline; outside all, in
+    /// O(1).
     #[allow(clippy::len_without_is_empty, reason = "no hash in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         match self.source {
-            Source::Image(image) => {
+            Source::Image(image) => pairs::len(image),
+            Source::TimedImage(image) => {
                 pairs::iter(image).filter(|pair| self.is_live(&kept(pair))).count() as u64
             }
             Source::Tree(tree) => tree.len(),
         }
     }
 
-    /// Whether some field is past its deadline and not removed yet. Inside the entry a walk over the image,
-    /// outside O(1).
+    /// Whether some field is past its deadline and not removed yet. O(1), but inside the entry a walk over
+    /// the image where some field has a deadline.
     pub fn has_overdue(&self) -> bool {
         let due = match self.source {
-            Source::Image(image) => image_due(image),
+            Source::Image(_) => NO_DEADLINE,
+            Source::TimedImage(image) => image_due(image),
             Source::Tree(tree) => tree.due().unwrap_or(NO_DEADLINE),
         };
         due <= note_of(self.now)
@@ -113,7 +120,7 @@ impl<'v> Hash<'v> {
     #[inline]
     fn kept(&self, field: &[u8]) -> Option<Kept<'v>> {
         let found = match self.source {
-            Source::Image(image) => {
+            Source::Image(image) | Source::TimedImage(image) => {
                 let spot = pairs::find(image, Item::classify(field))?;
                 kept(&pairs::read(image, spot))
             }
@@ -164,7 +171,9 @@ impl<'v> Hash<'v> {
             false => ControlFlow::Continue(()),
         };
         match self.source {
-            Source::Image(image) => from.go_on(pairs::iter(image), |pair| show(pair.field, kept(&pair))),
+            Source::Image(image) | Source::TimedImage(image) => {
+                from.go_on(pairs::iter(image), |pair| show(pair.field, kept(&pair)))
+            }
             Source::Tree(tree) => tree.visit_from(from, &mut show),
         }
     }
@@ -178,9 +187,47 @@ impl<'v> Hash<'v> {
             false => ControlFlow::Continue(()),
         };
         match self.source {
-            Source::Image(image) => pairs::iter(image).try_for_each(|pair| show(pair.field, kept(&pair))),
+            Source::Image(image) | Source::TimedImage(image) => {
+                pairs::iter(image).try_for_each(|pair| show(pair.field, kept(&pair)))
+            }
             Source::Tree(tree) => tree.visit(&mut show),
         }
+    }
+
+    /// As [`Hash::visit`], but only those fields whose number is a bit of `chosen`: the walk numbers them
+    /// from 0. It ends behind the last of them, and inside the entry it skips the others without reading
+    /// them.
+    pub fn visit_chosen(
+        &self,
+        mut chosen: u64,
+        visit: &mut dyn FnMut(Item<'_>, Item<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Source::Image(image) = self.source else { return self.visit_chosen_of_all(chosen, visit) };
+        let mut spots = pairs::spots(image);
+        while chosen != 0 {
+            let skipped = chosen.trailing_zeros();
+            let Some(spot) = spots.nth(skipped as usize) else { break };
+            let pair = pairs::read(image, spot);
+            visit(pair.field, pair.value)?;
+            chosen = chosen >> skipped >> 1;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// [`Hash::visit_chosen`] of a hash whose fields have to be read to be numbered.
+    fn visit_chosen_of_all(
+        &self,
+        mut chosen: u64,
+        visit: &mut dyn FnMut(Item<'_>, Item<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.visit(&mut |field, value| {
+            let is_chosen = chosen & 1 == 1;
+            chosen >>= 1;
+            if is_chosen {
+                visit(field, value)?;
+            }
+            if chosen == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
     }
 
     /// Visits about `count` fields from a cursor on, and returns the next cursor, 0 at the end. A field that
@@ -216,8 +263,9 @@ impl<'v> Hash<'v> {
     pub fn draw(&self, random: &mut Random) -> Option<(Item<'v>, Item<'v>)> {
         for _ in 0..DRAWS_MAX {
             let (field, kept) = match self.source {
-                Source::Image(image) => {
-                    let pair = pairs::iter(image).nth(random.below(pairs::len(image)) as usize)?;
+                Source::Image(image) | Source::TimedImage(image) => {
+                    let spot = pairs::spots(image).nth(random.below(pairs::len(image)) as usize)?;
+                    let pair = pairs::read(image, spot);
                     (pair.field, kept(&pair))
                 }
                 Source::Tree(tree) => tree.random(random)?,

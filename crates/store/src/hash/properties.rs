@@ -127,6 +127,7 @@ fn check(keyspace: &Keyspace, key: &str, twin: &Twin, now: Millis) {
             }
         }
         assert!(seen.iter().eq(twin.keys()));
+        check_chosen(&hash);
         for (field, (value, deadline)) in &twin {
             assert_eq!(
                 (hash.get(field).map(owned), hash.deadline(field)),
@@ -134,6 +135,21 @@ fn check(keyspace: &Keyspace, key: &str, twin: &Twin, now: Millis) {
             );
         }
     });
+}
+
+/// Fields that are chosen by their numbers are those that a whole walk shows at these.
+fn check_chosen(hash: &Hash<'_>) {
+    let mut walk = Vec::new();
+    hash.for_each(&mut |field, value| walk.push((owned(field), owned(value))));
+    for chosen in [0, 1, 1 << 63, u64::MAX, 0x8421_0F00_1234_5678] {
+        let mut shown = Vec::new();
+        let _ = hash.visit_chosen(chosen, &mut |field, value| {
+            shown.push((owned(field), owned(value)));
+            ControlFlow::Continue(())
+        });
+        let expected = walk.iter().zip(0..64).filter(|(_, number)| chosen >> number & 1 == 1);
+        assert!(shown.iter().eq(expected.map(|(pair, _)| pair)), "{chosen:x} of {} fields", walk.len());
+    }
 }
 
 #[test]
