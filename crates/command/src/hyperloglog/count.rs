@@ -4,10 +4,9 @@
 //! PFCOUNT of several merges them into registers of its own, and leaves nothing behind.
 use super::add::sparse_bytes_max;
 use super::row::{ABOUT, PFADD_EVENT, ROW};
-use super::sketch::{self, Encoding, Union};
+use super::sketch::{self, Merged, Union};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::text::I64Text;
-use store::sixes::Greatest;
 use store::{Event, Key, View};
 
 pub(super) const PFCOUNT: Command = Command {
@@ -42,7 +41,7 @@ pub(super) const PFMERGE: Command = Command {
         args: &[Arg::key("destkey", 0), Arg::key("sourcekey", 1).optional().many()],
         ..ABOUT
     },
-    run: DataRun::Long(&Long::writing(merged, pfmerge)),
+    run: DataRun::Long(&Long::writing(steps, pfmerge)),
     ..ROW
 };
 
@@ -51,7 +50,7 @@ pub(super) const PFMERGE: Command = Command {
 const EMBEDDED_BYTES_MAX: usize = 44;
 
 /// The steps that it takes to merge sketches.
-fn merged(call: &mut Call<'_, '_>) -> Option<u64> {
+fn steps(call: &mut Call<'_, '_>) -> Option<u64> {
     const STEPS_A_SKETCH: u64 = 16;
     Some(STEPS_A_SKETCH * call.keys().len() as u64 + 2 * work::texts_of_sources(call)?)
 }
@@ -96,7 +95,7 @@ fn cardinality_of_several(view: &mut View<'_>, keys: &[Key<'_>]) -> Result<u64, 
 /// PFMERGE. The destination counts as one of the sources. The types of all are checked before it is created.
 fn pfmerge(call: &mut Call<'_, '_>) -> Done {
     call.view.count_lookups();
-    let merged = Merged::of(call.view, call.keys())?;
+    let merged = merged_of(call.view, call.keys())?;
     call.view.ignore_lookups();
     let destination = call.key(0);
     let sparse_bytes_max = sparse_bytes_max(call);
@@ -104,7 +103,7 @@ fn pfmerge(call: &mut Call<'_, '_>) -> Done {
         if text.is_empty() {
             sketch::begin(text);
         }
-        sketch::merge(text, &merged.registers, merged.encoding, sparse_bytes_max)?;
+        sketch::merge(text, &merged, sparse_bytes_max)?;
         sketch::forget(text);
         Ok::<(), Error>(())
     };
@@ -114,25 +113,13 @@ fn pfmerge(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Several sketches as one.
-struct Merged {
-    registers: Greatest,
-    /// Dense if one of them is.
-    encoding: Encoding,
-}
-
-impl Merged {
-    fn of(view: &mut View<'_>, keys: &[Key<'_>]) -> Result<Merged, Error> {
-        let mut merged = Merged { registers: sketch::no_registers(), encoding: Encoding::Sparse };
-        for key in keys {
-            let Some(item) = view.string(key)? else { continue };
-            let mut scratch = I64Text::new();
-            let sketch = super::sketch(item.text(&mut scratch))?;
-            sketch.merge_into(&mut merged.registers)?;
-            if sketch.encoding == Encoding::Dense {
-                merged.encoding = Encoding::Dense;
-            }
-        }
-        Ok(merged)
+/// All of these as one.
+fn merged_of(view: &mut View<'_>, keys: &[Key<'_>]) -> Result<Merged, Error> {
+    let mut merged = Merged::default();
+    for key in keys {
+        let Some(item) = view.string(key)? else { continue };
+        let mut scratch = I64Text::new();
+        merged.add(super::sketch(item.text(&mut scratch))?)?;
     }
+    Ok(merged)
 }

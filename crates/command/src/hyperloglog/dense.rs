@@ -34,6 +34,33 @@ pub(super) fn raise(array: &mut [u8], index: usize, value: u8) -> bool {
     true
 }
 
+/// An array that is filled register by register, each but once.
+pub(super) struct Filled([u8; BYTES + 1]);
+
+impl Default for Filled {
+    /// All registers at zero.
+    fn default() -> Filled {
+        Filled([0; BYTES + 1])
+    }
+}
+
+impl Filled {
+    /// Sets register `index`, which is zero. It may lie across a border of two bytes; the last of them is why
+    /// there is one byte more.
+    #[inline(always)]
+    pub(super) fn put(&mut self, index: usize, value: u8) {
+        debug_assert!(index < REGISTERS && value < 64, "{value} in register {index}");
+        let (at, shift) = (index * 6 / 8, index * 6 % 8);
+        let [low, high] = (u16::from(value) << shift).to_le_bytes();
+        self.0[at] |= low;
+        self.0[at + 1] |= high;
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0[..BYTES]
+    }
+}
+
 fn unpacked(group: [u8; 3]) -> [u8; 4] {
     let bits = u32::from_le_bytes([group[0], group[1], group[2], 0]);
     [0, 6, 12, 18].map(|shift| (bits >> shift & 63) as u8)
@@ -56,6 +83,17 @@ mod tests {
             assert!(raise(&mut array, index, value));
         }
         assert_eq!(array[..4], [0x81, 0x30, 0x10, 0]);
+    }
+
+    #[test]
+    fn an_array_that_is_filled_is_the_one_that_is_raised() {
+        let (mut filled, mut raised) = (Filled::default(), vec![0; BYTES]);
+        for index in (0..REGISTERS).filter(|index| index % 7 != 2) {
+            let value = (index * 31 % 64) as u8;
+            filled.put(index, value);
+            raise(&mut raised, index, value);
+        }
+        assert!(filled.as_bytes() == raised);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Sketches against a naive twin, an array of registers in a byte each; and any bytes at all, which must
 //! never do more than fail.
 use super::estimate::{Histogram, REGISTERS};
-use super::sketch::{self, Corrupt, Encoding, Sketch, Union};
+use super::sketch::{self, Corrupt, Encoding, Merged, Sketch, Union};
 use base::random::Random;
 use store::sixes::Greatest;
 
@@ -104,10 +104,13 @@ fn merged_sketches_hold_what_was_added_to_either() {
         texts.iter().for_each(|text| counted.add(Sketch::parse(text).unwrap()).unwrap());
         let twin = Histogram::of_bytes(&in_bytes(&union)).cardinality();
         assert_eq!(counted.cardinality(), twin, "seed {seed}: of {sizes:?}");
-        for encoding in [Encoding::Sparse, Encoding::Dense] {
+        let mut merged = Merged::default();
+        texts.iter().for_each(|text| merged.add(Sketch::parse(text).unwrap()).unwrap());
+        for bytes_max in [3_000, texts[0].len() + 40] {
             let mut text = texts[0].clone();
-            sketch::merge(&mut text, &union, encoding, 3_000).unwrap();
+            sketch::merge(&mut text, &merged, bytes_max).unwrap();
             assert_eq!(registers(&text), in_bytes(&union), "seed {seed}");
+            assert_eq!(text[5..16], texts[0][5..16], "seed {seed}: the header");
         }
     }
 }

@@ -189,25 +189,54 @@ fn raise(text: &mut Vec<u8>, proposal: Proposal, sparse_bytes_max: usize) -> Res
     Ok(dense::raise(&mut text[HEADER_BYTES..], index, value))
 }
 
-/// Raises the registers of a sketch to `registers`, none of which is lower than its own. The sketch becomes
-/// an array if it must, or if `encoding` says so.
-pub(super) fn merge(
-    text: &mut Vec<u8>,
-    registers: &Greatest,
-    encoding: Encoding,
-    sparse_bytes_max: usize,
-) -> Result<(), Corrupt> {
-    if encoding == Encoding::Dense {
-        make_dense(text)?;
-    }
-    for index in 0..REGISTERS {
-        if text[ENCODING_AT] == 0 {
-            registers.write(&mut text[HEADER_BYTES..]);
+/// Several sketches as one that will be kept: runs, unless one of them is an array.
+#[derive(Default)]
+pub(super) enum Merged {
+    /// There are none.
+    #[default]
+    Nothing,
+    Runs(sparse::Registers),
+    Array(Greatest),
+}
+
+impl Merged {
+    pub(super) fn add(&mut self, sketch: Sketch<'_>) -> Result<(), Corrupt> {
+        if let Merged::Array(array) = self {
+            return sketch.merge_into(array);
+        }
+        if sketch.encoding == Encoding::Dense {
+            let mut array = no_registers();
+            if let Merged::Runs(registers) = self {
+                registers.merge_into(&mut array);
+            }
+            sketch.merge_into(&mut array)?;
+            *self = Merged::Array(array);
             return Ok(());
         }
-        let value = registers.get(index);
-        if value > 0 {
-            raise(text, Proposal { index, value }, sparse_bytes_max)?;
+        if let Merged::Nothing = self {
+            *self = Merged::Runs(sparse::Registers::default());
+        }
+        match self {
+            Merged::Runs(registers) => registers.raise(sketch.registers()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Raises the registers of a sketch to those of `merged`, of which it is one. The runs are those that Redis
+/// makes by raising register after register, and become an array if they must.
+pub(super) fn merge(text: &mut Vec<u8>, merged: &Merged, sparse_bytes_max: usize) -> Result<(), Corrupt> {
+    match merged {
+        Merged::Nothing => {}
+        Merged::Array(array) => write_array(text, array),
+        Merged::Runs(registers) => {
+            debug_assert_eq!(text[ENCODING_AT], 1, "an array is merged into an array");
+            let raised = sparse::raise_all(text, HEADER_BYTES, registers.held(), sparse_bytes_max)?;
+            if raised == Raised::NoRoom {
+                let mut array = no_registers();
+                registers.merge_into(&mut array);
+                write_array(text, &array);
+            }
         }
     }
     Ok(())
@@ -220,11 +249,15 @@ pub(super) fn make_dense(text: &mut Vec<u8>) -> Result<(), Corrupt> {
     }
     let mut registers = no_registers();
     sparse::merge_into(&text[HEADER_BYTES..], &mut registers)?;
+    write_array(text, &registers);
+    Ok(())
+}
+
+/// Makes a sketch an array of these registers, whatever it was; the rest of the header stays.
+fn write_array(text: &mut Vec<u8>, registers: &Greatest) {
     text[ENCODING_AT] = 0;
-    text.truncate(HEADER_BYTES);
     text.resize(HEADER_BYTES + dense::BYTES, 0);
     registers.write(&mut text[HEADER_BYTES..]);
-    Ok(())
 }
 
 /// Remembers the estimate.
