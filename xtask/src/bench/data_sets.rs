@@ -67,6 +67,7 @@ pub(crate) const CASES: &[Case] = &[
     case("lists_of_40_ids", "RPUSH", |send| of_ids(send, "RPUSH", 40, Pairing::Alone)),
     case("sets_of_40_ids", "SADD", |send| of_ids(send, "SADD", 40, Pairing::Alone)),
     case("zsets_of_40_ids", "ZADD", |send| of_ids(send, "ZADD", 40, Pairing::BehindScore)),
+    case("hashes_of_33_flags", "HSET", hashes_of_flags),
     case("hash_profiles", "HSET", hash_profiles),
     case("str_1k", "SET", str_1k),
 ];
@@ -343,6 +344,20 @@ fn of_texts(
         }
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         send(&args, count as u64)?;
+    }
+    Ok(())
+}
+
+/// Hashes that have just left their entry: short names, and a digit each.
+fn hashes_of_flags(send: Send<'_>) -> Result<(), String> {
+    const COUNT: u64 = 33;
+    for key in 0..20_000 {
+        let mut args = vec![b"HSET".to_vec(), format!("flags:{key}").into_bytes()];
+        for field in 0..COUNT {
+            args.extend([format!("flag_{field}").into_bytes(), (key % 10).to_string().into_bytes()]);
+        }
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+        send(&args, COUNT)?;
     }
     Ok(())
 }
