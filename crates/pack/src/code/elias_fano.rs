@@ -106,6 +106,14 @@ pub(crate) struct Spot {
     pub(crate) is_found: bool,
 }
 
+impl Spot {
+    /// Behind an element: its place is taken by the next one, if there is another.
+    #[inline]
+    fn behind(self) -> Spot {
+        Spot { index: self.index + 1, bit: self.bit + 1, is_found: false }
+    }
+}
+
 /// A code, to read.
 #[derive(Clone, Copy)]
 pub(crate) struct EliasFano<'a> {
@@ -208,10 +216,25 @@ impl<'a> EliasFano<'a> {
         self.settle(spot.index, spot.bit)
     }
 
-    /// The spot of the element behind this one, and the element; None behind the last.
+    /// Decodes the elements from `spot` on into `values`, as many as there are and fit; `spot` is that of an
+    /// element, or [behind](Spot::behind) one. Returns how many, and the spot behind the last of them.
     #[inline]
-    pub(crate) fn next(&self, spot: Spot) -> Option<(Spot, i64)> {
-        self.settle(spot.index + 1, spot.bit + 1)
+    pub(crate) fn decode(&self, spot: Spot, values: &mut [i64]) -> (usize, Spot) {
+        let len = values.len().min(self.count - spot.index.min(self.count));
+        let (mut at, mut behind) = (spot.bit / WORD, spot);
+        let mut ones = self.high.get(at).map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        ones = ones >> (spot.bit % WORD) << (spot.bit % WORD);
+        for (index, value) in (spot.index..).zip(&mut values[..len]) {
+            while ones == 0 {
+                at += 1;
+                ones = word(self.high, at);
+            }
+            let bit = at * WORD + ones.trailing_zeros() as usize;
+            *value = self.frame.join(bit - index, self.low(index));
+            behind = Spot { index, bit, is_found: true }.behind();
+            ones &= ones - 1;
+        }
+        (len, behind)
     }
 
     /// Element `index`, whose one is the first at `bit` or behind it.

@@ -23,7 +23,12 @@ fn check_lookups(leaf: &IntLeaf, twin: &[i64], value: i64) {
     assert_eq!(found.map(|(_, value)| value), twin.get(spot.index).copied());
     if let Some((spot, at)) = found {
         assert_eq!(read.get(spot.index), at);
-        assert_eq!(read.next(spot).map(|(_, value)| value), twin.get(spot.index + 1).copied());
+        let mut ahead = [0; 5];
+        let (len, behind) = read.decode(spot, &mut ahead);
+        assert_eq!(ahead[..len], twin[spot.index..][..len]);
+        assert_eq!(len, (twin.len() - spot.index).min(5));
+        let (more, _) = read.decode(behind, &mut ahead);
+        assert_eq!(ahead[..more], twin[spot.index + len..][..more]);
     }
 }
 

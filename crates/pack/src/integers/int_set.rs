@@ -146,7 +146,8 @@ impl IntSet {
 
     /// A walk that begins at the first member that is not less than `value`.
     pub fn cursor_from(&self, value: i64) -> Cursor<'_> {
-        let mut cursor = Cursor { set: self, current: None };
+        let mut cursor =
+            Cursor { set: self, current: None, ahead: [0; AHEAD_MAX], at: 0, len: 0, reach: AHEAD_MIN };
         cursor.descend(value);
         cursor
     }
@@ -227,72 +228,122 @@ impl FromIterator<i64> for IntSet {
 }
 
 /// A walk over the members in order. It is at one of them, or behind the last.
+///
+/// It decodes some members ahead: few where it jumps from one to a distant one, more and more where it goes
+/// from member to member, which then costs little more than the decoding of a whole leaf.
 #[derive(Clone)]
 pub struct Cursor<'s> {
     set: &'s IntSet,
+    /// The leaf that the members decoded come from; None behind the last.
     current: Option<Current<'s>>,
+    ahead: [i64; AHEAD_MAX],
+    /// Of the members decoded, which the walk is at, and how many there are: it is at one of them unless it
+    /// is behind the last of all.
+    at: usize,
+    len: usize,
+    /// How many are decoded next.
+    reach: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Current<'s> {
     path: Path,
     leaf: EliasFano<'s>,
-    spot: Spot,
-    value: i64,
+    /// Behind the members decoded.
+    behind: Spot,
 }
 
-/// After stepping over so many members a jump counts as cheaper.
-const STEPS_BEFORE_JUMP: usize = 8;
+/// How many members are decoded at once behind a jump, and at most.
+const AHEAD_MIN: usize = 2;
+const AHEAD_MAX: usize = 32;
 
-impl Cursor<'_> {
+/// A jump over fewer members than this is one from member to member.
+const NEAR: usize = 8;
+
+impl<'s> Cursor<'s> {
     /// The member at which the walk is; None behind the last.
     #[inline]
     pub fn value(&self) -> Option<i64> {
-        self.current.as_ref().map(|current| current.value)
+        (self.at < self.len).then(|| self.ahead[self.at])
     }
 
     /// On to the next member.
     #[inline]
     pub fn step(&mut self) {
-        let Some(current) = &mut self.current else { return };
-        match current.leaf.next(current.spot) {
-            Some((spot, value)) => (current.spot, current.value) = (spot, value),
-            None => self.next_leaf(),
-        }
+        self.pass(1);
     }
 
     /// On to the first member that is not less than `value`; never back.
+    #[inline]
     pub fn seek(&mut self, value: i64) {
-        for _ in 0..STEPS_BEFORE_JUMP {
-            if self.value().is_none_or(|at| at >= value) {
+        self.at += self.ahead().iter().take_while(|member| **member < value).count();
+        if self.at >= self.len {
+            self.jump(value);
+        }
+    }
+
+    /// The members decoded from the one on at which the walk is; none only behind the last of all.
+    #[inline]
+    pub fn ahead(&self) -> &[i64] {
+        &self.ahead[self.at.min(self.len)..self.len]
+    }
+
+    /// On over so many of the members that are [`ahead`](Cursor::ahead).
+    #[inline]
+    pub fn pass(&mut self, count: usize) {
+        self.at += count;
+        debug_assert!(self.at <= self.len, "{} of {} members", self.at, self.len);
+        if self.at >= self.len {
+            self.go_on();
+        }
+    }
+
+    /// Beyond the members that are ahead, to the first one that is not less than `value`, which is greater
+    /// than all of them.
+    pub fn jump(&mut self, value: i64) {
+        debug_assert!(self.ahead().iter().all(|member| *member < value), "a walk never goes back");
+        let Some(mut current) = self.current else { return };
+        if self.reach == AHEAD_MAX {
+            // Where jumps are short, decoding what follows costs less than a search.
+            (self.len, current.behind) = current.leaf.decode(current.behind, &mut self.ahead);
+            self.at = self.ahead[..self.len].iter().take_while(|member| **member < value).count();
+            self.current = Some(current);
+            if self.at < self.len {
                 return;
             }
-            self.step();
-        }
-        let Some(current) = &mut self.current else { return };
-        if current.value >= value {
-            return;
         }
         match current.leaf.find_from(value) {
-            Some((spot, value)) => (current.spot, current.value) = (spot, value),
+            Some((spot, _)) => {
+                let is_near = spot.index - current.behind.index < NEAR;
+                self.reach = if is_near { (self.reach * 2).min(AHEAD_MAX) } else { AHEAD_MIN };
+                self.decode(Current { behind: spot, ..current });
+            }
             None => self.descend(value),
         }
     }
 
     fn descend(&mut self, value: i64) {
-        self.current = None;
+        self.reach = AHEAD_MIN;
+        (self.current, self.at, self.len) = (None, 0, 0);
         let Some(path) = self.set.tree.seek(value) else { return };
         self.enter(path, value);
         if self.current.is_none() {
-            let mut path = path;
-            if self.set.tree.next(&mut path) {
-                self.enter(path, value);
-            }
+            self.enter_next(path, value);
         }
     }
 
-    fn next_leaf(&mut self) {
-        let Some(Current { mut path, value, .. }) = self.current.take() else { return };
+    /// To the first member behind those decoded.
+    fn go_on(&mut self) {
+        let Some(current) = self.current else { return };
+        self.reach = (self.reach * 2).min(AHEAD_MAX);
+        self.decode(current);
+        if self.len == 0 {
+            self.current = None;
+            self.enter_next(current.path, i64::MIN);
+        }
+    }
+
+    fn enter_next(&mut self, mut path: Path, value: i64) {
         if self.set.tree.next(&mut path) {
             self.enter(path, value);
         }
@@ -301,8 +352,16 @@ impl Cursor<'_> {
     /// Goes to the first member of a leaf that is not less than `value`, if it has one.
     fn enter(&mut self, path: Path, value: i64) {
         let leaf = self.set.tree.leaf(&path).read();
-        self.current = leaf.find_from(value).map(|(spot, value)| Current { path, leaf, spot, value });
-        debug_assert!(self.current.is_none_or(|current| current.value >= value), "a walk never goes back");
+        if let Some((spot, _)) = leaf.find_from(value) {
+            self.decode(Current { path, leaf, behind: spot });
+        }
+    }
+
+    /// Decodes the members behind `current`, and goes to the first of them.
+    fn decode(&mut self, mut current: Current<'s>) {
+        (self.len, current.behind) = current.leaf.decode(current.behind, &mut self.ahead[..self.reach]);
+        self.at = 0;
+        self.current = Some(current);
     }
 }
 

@@ -89,6 +89,35 @@ fn a_cursor_steps_and_jumps_as_a_range_of_the_twin_does() {
 }
 
 #[test]
+fn what_is_ahead_of_a_cursor_is_what_follows_whether_it_is_passed_or_jumped_over() {
+    let mut random = Random::new(10);
+    for seed in 0..12 {
+        let twin: Twin = (0..3000).map(|step| value(seed, &mut random, step)).collect();
+        let set: IntSet = twin.iter().copied().collect();
+        let mut cursor = set.cursor();
+        let mut rest: Vec<i64> = twin.iter().copied().collect();
+        while let Some(last) = cursor.ahead().last().copied() {
+            let len = cursor.ahead().len();
+            assert_eq!(cursor.ahead(), &rest[..len], "seed {seed}");
+            let passed = if random.below(3) == 0 && len < rest.len() {
+                // Mostly near: so it comes to decode as many as it may.
+                let far = if random.below(8) == 0 { 900 } else { 12 };
+                let to = rest[(len + random.below(far) as usize).min(rest.len() - 1)];
+                let to = to - random.below(to.abs_diff(last).min(3)) as i64;
+                cursor.jump(to);
+                rest.partition_point(|value| *value < to)
+            } else {
+                let count = random.below(len as u64 + 1) as usize;
+                cursor.pass(count);
+                count
+            };
+            rest.drain(..passed);
+        }
+        assert!(rest.is_empty() && cursor.value().is_none(), "seed {seed}");
+    }
+}
+
+#[test]
 fn a_scan_visits_what_stays_once_whatever_else_comes_and_goes() {
     let mut random = Random::new(4);
     for _ in 0..20 {

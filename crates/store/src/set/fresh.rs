@@ -1,6 +1,6 @@
 //! A set that is not in the keyspace, or not yet: the result of a command that answers or stores a set.
 use super::edit::SetMut;
-use super::image::{Draft, Image};
+use super::image::{Draft, INSIDE, Image};
 use super::name::Name;
 use super::read::{Set, Source};
 use super::tree::SetTree;
@@ -8,6 +8,7 @@ use crate::settings::SetLimits;
 use crate::{Key, View};
 use base::Item;
 use base::hash::Seed;
+use pack::set_image::ints;
 use std::ops::ControlFlow;
 
 /// A set made by a command, to be answered or stored.
@@ -72,6 +73,29 @@ impl<'k> NewSet<'k> {
         members.insert(member, self.seed, self.limits)
     }
 
+    /// Adds integers that ascend to a set that has none of them. An empty "intset" becomes the set that they
+    /// would make one by one.
+    pub(super) fn add_ints(&mut self, values: &[i64]) {
+        let (Some(first), Some(last)) = (values.first(), values.last()) else { return };
+        let is_fresh = matches!(&self.body, Body::Image(Name::Intset, bytes) if bytes.is_empty());
+        if !is_fresh {
+            return values.iter().for_each(|value| {
+                self.insert(Item::Int(*value));
+            });
+        }
+        let is_intset = values.len() as u64 <= self.limits.intset_entries;
+        let name = if is_intset { Name::Intset } else { Name::Hashtable };
+        let len_bytes = ints::len_bytes_of(values.len(), *first, *last);
+        if len_bytes > INSIDE.bytes_max {
+            self.body = Body::Members(Box::new(SetTree::of_ints(values, name)));
+            return;
+        }
+        let mut image = Vec::with_capacity(len_bytes);
+        ints::build(&mut image, values);
+        self.body = Body::Image(Name::Intset, image);
+        self.rename(name);
+    }
+
     /// Adds a member that is not there to the image, and returns whether it had room.
     fn add(&mut self, member: Item<'_>) -> bool {
         let limits = self.limits;
@@ -124,6 +148,9 @@ impl<'k> NewSet<'k> {
 
     /// Names the set "intset" if it holds only integers, and no more than `set-max-intset-entries` of them.
     pub(super) fn call_ints_so(&mut self) {
+        if matches!(self.body, Body::Image(Name::Intset, _)) {
+            return;
+        }
         if self.has_texts() || self.len() > self.limits.intset_entries {
             return;
         }

@@ -1,5 +1,5 @@
-//! Intersection, union and difference. Integers are merged in order, each set's cursor jumping to where the
-//! others are, so the smaller one decides what it costs; texts are sifted leaf by leaf (`pack::sift`), going
+//! Intersection, union and difference. Integers are merged in order (`walk.rs`), and a result of integers is
+//! made in one go of those that come out of it; texts are sifted leaf by leaf (`pack::sift`), going
 //! through the set that has fewer. A result that is only answered is not built: SUNION shows of each set what
 //! the sets before it do not have. A result that is stored begins as a clone of the largest set where that
 //! pays, which costs nothing: SDIFFSTORE of a million members less ten costs ten removals.
@@ -12,13 +12,13 @@ use super::image::Image;
 use super::name::Name;
 use super::read::{Set, Source};
 use super::tree::SetTree;
+use super::walk::{self, Walk};
 use crate::kind::WrongType;
 use crate::outside::Outside;
 use crate::settings::SetLimits;
 use crate::{Key, View, first_places};
 use base::Item;
 use base::hash::Seed;
-use pack::int_set::Cursor;
 use pack::sift::Pass;
 use std::ops::ControlFlow;
 
@@ -48,13 +48,18 @@ impl<'k> View<'k> {
             },
             Merge::Union => {
                 let sets: Vec<Set<'_>> = distinct(keys, sets).flatten().collect();
-                match is_free_in_order(&sets, limits) {
-                    true => (0..sets.len()).try_for_each(|at| rest(sets[at], &sets[..at], visit)),
-                    false => union(&sets, seed, limits).visit(visit),
+                if is_short_run(&sets) {
+                    walk::all(&sets).into_iter().try_for_each(|value| visit(Item::Int(value)))
+                } else if is_free_in_order(&sets, limits) {
+                    (0..sets.len()).try_for_each(|at| rest(sets[at], &sets[..at], visit))
+                } else {
+                    union(&sets, seed, limits).visit(visit)
                 }
             }
             Merge::Difference => match Minuend::of(keys, &sets) {
-                Some(Minuend { first, others, .. }) if matches!(first.source, Source::Members(_)) => {
+                Some(Minuend { first, others, .. })
+                    if first.is_of_ints() || matches!(first.source, Source::Members(_)) =>
+                {
                     rest(first, &others, visit)
                 }
                 minuend => difference(minuend, seed, limits).visit(visit),
@@ -126,57 +131,52 @@ type Visit<'f> = dyn FnMut(Item<'_>) -> ControlFlow<()> + 'f;
 fn intersect(sets: &mut [Set<'_>], visit: &mut Visit<'_>) -> ControlFlow<()> {
     sets.sort_by_key(Set::len);
     let (first, others) = sets.split_first().expect("an intersection of at least one set");
-    let Source::Members(_) = first.source else {
+    if first.is_in_order_of_insertion() {
         return first.visit(&mut |member| match others.iter().all(|set| set.has(member)) {
             true => visit(member),
             false => ControlFlow::Continue(()),
         });
-    };
-    let (mut members, images) = by_source(sets);
-    if images.is_empty() {
-        common_ints(&mut members, visit)?;
-        return common_texts(&mut members, first.seed, visit);
     }
+    let Parts { mut walks, mut trees, images } = Parts::of(sets);
+    let has_texts = trees.len() + images.len() == sets.len();
     let mut visit = |member: Item<'_>| match images.iter().all(|image| image.contains(member)) {
         true => visit(member),
         false => ControlFlow::Continue(()),
     };
-    common_ints(&mut members, &mut visit)?;
-    common_texts(&mut members, first.seed, &mut visit)
-}
-
-/// The sets outside their entries, and those inside.
-fn by_source<'s>(sets: &[Set<'s>]) -> (Vec<&'s SetTree>, Vec<Image<'s>>) {
-    let (mut members, mut images) = (Vec::with_capacity(sets.len()), Vec::new());
-    for set in sets {
-        match set.source {
-            Source::Members(found) => members.push(found),
-            Source::Image(image) => images.push(image),
-        }
+    walk::common(&mut walks, &mut |value| visit(Item::Int(value)))?;
+    match has_texts {
+        true => common_texts(&mut trees, first.seed, &mut visit),
+        false => ControlFlow::Continue(()),
     }
-    (members, images)
 }
 
-/// Each cursor in turn jumps to the greatest of what the others are at, until all are at one.
-fn common_ints(sets: &mut [&SetTree], visit: &mut Visit<'_>) -> ControlFlow<()> {
-    sets.sort_by_key(|members| members.ints.len());
-    let mut cursors: Vec<Cursor<'_>> = sets.iter().map(|members| members.ints.cursor()).collect();
-    let (mut at, mut agreed) = (0, 0);
-    let Some(mut value) = cursors[0].value() else { return ControlFlow::Continue(()) };
-    loop {
-        cursors[at].seek(value);
-        match cursors[at].value() {
-            None => return ControlFlow::Continue(()),
-            Some(found) if found == value => agreed += 1,
-            Some(found) => (value, agreed) = (found, 1),
+/// Several sets, by the ways in which they are searched.
+struct Parts<'s> {
+    /// Over the integers of sets outside their entries and of images of integers.
+    walks: Vec<Walk<'s>>,
+    /// The sets outside their entries, for their texts.
+    trees: Vec<&'s SetTree>,
+    /// The images in order of insertion.
+    images: Vec<Image<'s>>,
+}
+
+impl<'s> Parts<'s> {
+    fn of(sets: &[Set<'s>]) -> Parts<'s> {
+        let mut parts =
+            Parts { walks: Vec::with_capacity(sets.len()), trees: Vec::new(), images: Vec::new() };
+        for set in sets {
+            match set.source {
+                Source::Image(image) if image.name == Name::Intset => {
+                    parts.walks.push(Walk::of_image(image.bytes));
+                }
+                Source::Image(image) => parts.images.push(image),
+                Source::Members(members) => {
+                    parts.walks.push(Walk::of_tree(members));
+                    parts.trees.push(members);
+                }
+            }
         }
-        if agreed >= cursors.len() {
-            visit(Item::Int(value))?;
-            cursors[at].step();
-            let Some(next) = cursors[at].value() else { return ControlFlow::Continue(()) };
-            (value, agreed) = (next, 1);
-        }
-        at = (at + 1) % cursors.len();
+        parts
     }
 }
 
@@ -203,41 +203,26 @@ fn sift(
 
 /// Shows every member that `first` has and none of `others`, until told to stop.
 fn rest(first: Set<'_>, others: &[Set<'_>], visit: &mut Visit<'_>) -> ControlFlow<()> {
-    let Source::Members(own) = first.source else {
-        return first.visit(&mut |member| match others.iter().any(|set| set.has(member)) {
-            true => ControlFlow::Continue(()),
-            false => visit(member),
-        });
+    let (mut own, texts) = match first.source {
+        Source::Members(own) => (Walk::of_tree(own), Some(own)),
+        Source::Image(image) if image.name == Name::Intset => (Walk::of_image(image.bytes), None),
+        Source::Image(image) => {
+            return image.visit(&mut |member| match others.iter().any(|set| set.has(member)) {
+                true => ControlFlow::Continue(()),
+                false => visit(member),
+            });
+        }
     };
-    let (members, images) = by_source(others);
-    if images.is_empty() {
-        rest_of_ints(own, &members, visit)?;
-        return sift(own, &members, Pass::Rest, first.seed, visit);
-    }
+    let Parts { mut walks, trees, images } = Parts::of(others);
     let mut visit = |member: Item<'_>| match images.iter().any(|image| image.contains(member)) {
         true => ControlFlow::Continue(()),
         false => visit(member),
     };
-    rest_of_ints(own, &members, &mut visit)?;
-    sift(own, &members, Pass::Rest, first.seed, &mut visit)
-}
-
-/// The others' cursors follow the first one's.
-fn rest_of_ints(first: &SetTree, others: &[&SetTree], visit: &mut Visit<'_>) -> ControlFlow<()> {
-    let others = others.iter().filter(|members| !members.ints.is_empty());
-    let mut cursors: Vec<Cursor<'_>> = others.map(|members| members.ints.cursor()).collect();
-    let mut own = first.ints.cursor();
-    while let Some(value) = own.value() {
-        let has = |cursor: &mut Cursor<'_>| {
-            cursor.seek(value);
-            cursor.value() == Some(value)
-        };
-        if !cursors.iter_mut().any(has) {
-            visit(Item::Int(value))?;
-        }
-        own.step();
+    walk::rest(&mut own, &mut walks, &mut |value| visit(Item::Int(value)))?;
+    match texts {
+        Some(own) => sift(own, &trees, Pass::Rest, first.seed, &mut visit),
+        None => ControlFlow::Continue(()),
     }
-    ControlFlow::Continue(())
 }
 
 /// The intersection, as a set. Redis begins it as a "listpack" if the smallest set is one, else as an
@@ -246,10 +231,7 @@ fn intersection<'k>(sets: &mut [Set<'_>], seed: &'k Seed, limits: &'k SetLimits)
     sets.sort_by_key(Set::len);
     let name = if sets[0].name() == Name::Listpack { Name::Listpack } else { Name::Intset };
     let mut result = NewSet::new(name, seed, limits);
-    let _ = intersect(sets, &mut |member| {
-        result.insert(member);
-        ControlFlow::Continue(())
-    });
+    result.fill(sets[0].len(), &mut |visit| intersect(sets, visit));
     result.call_ints_so();
     result
 }
@@ -258,9 +240,28 @@ fn intersection<'k>(sets: &mut [Set<'_>], seed: &'k Seed, limits: &'k SetLimits)
 /// depend on.
 const ONE_BY_ONE_MAX: u64 = 512;
 
-/// The union: a copy of the largest set, to which the members of the others are added.
+/// How many integers are at most gathered before a set is made of them.
+const RUN_LEN_MAX: u64 = 4096;
+
+/// Adding a member to a tree takes as long as gathering so many for a new one.
+const GATHERED_PER_INSERT: u64 = 32;
+
+/// Whether these are sets of integers, and few enough to gather them all.
+fn is_short_run(sets: &[Set<'_>]) -> bool {
+    sets.iter().all(Set::is_of_ints) && sets.iter().map(Set::len).sum::<u64>() <= RUN_LEN_MAX
+}
+
+/// The union: a copy of the largest set, to which the members of the others are added. Integers are gathered
+/// and made a set in one go, unless they are many and few of them would be added.
 fn union<'k>(sets: &[Set<'_>], seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
     let total: u64 = sets.iter().map(Set::len).sum();
+    let added = total - sets.iter().map(Set::len).max().unwrap_or(0);
+    let is_quick = total <= ONE_BY_ONE_MAX || added * GATHERED_PER_INSERT >= total;
+    if is_quick && is_short_run(sets) {
+        let mut result = NewSet::new(Name::Intset, seed, limits);
+        result.add_ints(&walk::all(sets));
+        return result;
+    }
     let largest = if total > ONE_BY_ONE_MAX { largest(sets) } else { None };
     let mut result = match largest {
         Some((_, members)) => NewSet::copy_of(members, seed, limits),
@@ -325,23 +326,45 @@ fn difference<'k>(minuend: Option<Minuend<'_>>, seed: &'k Seed, limits: &'k SetL
                 result.name_by_content();
             }
         }
-        _ if work == Work::Removals => {
+        // That of integers few enough for an "intset" is one, in whatever way it is made.
+        _ if work == Work::Removals && !(first.is_of_ints() && first.len() <= limits.intset_entries) => {
             first.for_each(&mut |member| {
                 result.insert(member);
             });
             result.remove_all(&others);
         }
         _ => {
-            let _ = rest(first, &others, &mut |member| {
-                result.insert(member);
-                ControlFlow::Continue(())
-            });
+            result.fill(first.len(), &mut |visit| rest(first, &others, visit));
         }
     }
     result
 }
 
 impl<'k> NewSet<'k> {
+    /// Adds the members that `show` shows, all new, `most` at most. The integers that come first, in ascending
+    /// order, are gathered, and added in one go.
+    fn fill(&mut self, most: u64, show: &mut dyn FnMut(&mut Visit<'_>) -> ControlFlow<()>) {
+        let (mut run, mut is_over) = (Vec::with_capacity(most.min(RUN_LEN_MAX) as usize), false);
+        let _ = show(&mut |member| {
+            match member {
+                Item::Int(n) if !is_over && run.last().is_none_or(|last| *last < n) => {
+                    run.push(n);
+                    is_over = run.len() as u64 == RUN_LEN_MAX;
+                    if is_over {
+                        self.add_ints(&std::mem::take(&mut run));
+                    }
+                }
+                member => {
+                    self.add_ints(&std::mem::take(&mut run));
+                    is_over = true;
+                    self.insert(member);
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        self.add_ints(&run);
+    }
+
     /// A copy of a set, which shares all its leaves until one of the two is edited. O(1).
     fn copy_of(members: &SetTree, seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
         NewSet { body: Body::Members(Box::new(members.clone())), seed, limits }

@@ -18,13 +18,15 @@
 //! | `build.rs` | a set made of all its members at once |
 //! | `fresh.rs` | a set that is not in the keyspace yet: results |
 //! | `merge.rs` | intersection, union, difference |
+//! | `walk.rs` | the same of integers, in order |
 pub(crate) mod build;
 pub(crate) mod edit;
 pub(crate) mod fresh;
 pub(crate) mod image;
 pub(crate) mod merge;
-mod name;
+pub(crate) mod name;
 #[cfg(test)]
 mod properties;
 pub(crate) mod read;
 pub(crate) mod tree;
+mod walk;

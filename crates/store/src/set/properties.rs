@@ -1,6 +1,8 @@
 //! Sets in the keyspace against the standard library's, small and large, with copies held, merged, scanned
 //! and popped, and the names that thresholds and history give them.
+use super::fresh::{Body, NewSet};
 use super::merge::Merge;
+use super::name::Name;
 use super::read::Set;
 use crate::keyspace::tests::NOW;
 use crate::{Halt, Key, Keyspace, KeyspaceOptions, Settings, View};
@@ -302,6 +304,39 @@ fn a_name_once_lost_does_not_come_back() {
         (1..513).for_each(|n: u32| assert!(set.remove(n.to_string().as_bytes())));
     });
     assert_eq!((encoding(&run, 0), order(&run)), ("hashtable", vec!["0".into()]));
+}
+
+/// What OBJECT ENCODING would say, whether it lies inside, and the members in their order.
+fn shape(set: &NewSet<'_>) -> (Name, bool, Vec<Text>) {
+    let mut all = Vec::new();
+    set.for_each(&mut |member| all.push(text(member)));
+    match &set.body {
+        Body::Image(name, _) => (*name, true, all),
+        Body::Members(members) => (members.name, false, all),
+    }
+}
+
+#[test]
+fn integers_added_in_one_go_make_the_set_that_they_make_one_by_one() {
+    let seed = Seed::new(1, 2);
+    let mut random = Random::new(3);
+    let mut seen = BTreeSet::new();
+    for turn in 0..600 {
+        let intset_entries = [8, 50, 512][turn % 3];
+        let limits = crate::SetLimits { intset_entries, listpack_entries: 6, listpack_value_bytes: 10 };
+        let count = [1, 7, 8, 9, 50, 51, 95, 96, 191, 192, 512, 513, 700][random.below(13) as usize];
+        // Of one width, because images of integers and of items else have room for different numbers.
+        let span = [1 << 15, 1 << 40][random.below(2) as usize];
+        let values: BTreeSet<i64> =
+            (0..count).map(|_| span - 1 - random.below(span as u64 / 3) as i64).collect();
+        let values: Vec<i64> = values.into_iter().collect();
+        let [mut at_once, mut one_by_one] = [0, 1].map(|_| NewSet::new(Name::Intset, &seed, &limits));
+        at_once.add_ints(&values);
+        values.iter().for_each(|value| assert!(one_by_one.insert(base::Item::Int(*value))));
+        assert_eq!(shape(&at_once), shape(&one_by_one), "{} of {intset_entries}", values.len());
+        seen.insert((at_once.len() <= intset_entries, shape(&at_once).1));
+    }
+    assert_eq!(seen.len(), 4, "inside and outside, below and beyond the limit");
 }
 
 #[test]

@@ -67,6 +67,19 @@ impl<'v> Set<'v> {
         }
     }
 
+    /// Whether all members are integers, and kept in ascending order.
+    pub(super) fn is_of_ints(&self) -> bool {
+        match self.source {
+            Source::Image(image) => image.name == Name::Intset,
+            Source::Members(members) => members.texts.is_empty(),
+        }
+    }
+
+    /// Whether it is an image whose members have the order in which they came.
+    pub(super) fn is_in_order_of_insertion(&self) -> bool {
+        matches!(self.source, Source::Image(image) if image.name != Name::Intset)
+    }
+
     pub(super) fn name(&self) -> Name {
         match self.source {
             Source::Image(image) => image.name,
