@@ -5,6 +5,7 @@ use crate::keyspace::seeds::Seeds;
 use crate::kind::WrongType;
 use crate::outside::Outside;
 use crate::set::image::Image;
+use crate::set::name::Name;
 use crate::set::tree::SetTree;
 use crate::value::Value;
 use crate::{Key, View};
@@ -27,11 +28,23 @@ enum CopyBody {
     Tree(Sorted),
     /// A plain set that lay outside its entry or inside. All its members have the score 1.
     Set(SetTree),
-    SmallSet(Vec<Vec<u8>>),
+    SmallSet(Name, Vec<u8>),
 }
 
 /// The score of a plain set's members.
 const SET_SCORE: f64 = 1.0;
+
+/// The text of a plain set's member; `text` is where an integer is written.
+fn text_of<'a>(member: Item<'a>, text: &'a mut Vec<u8>) -> &'a [u8] {
+    match member {
+        Item::Bytes(bytes) => bytes,
+        Item::Int(_) => {
+            text.clear();
+            member.append_to(text);
+            text
+        }
+    }
+}
 
 fn of_set(member: &[u8]) -> Entry<'_> {
     Entry { score: SET_SCORE, member: Member::of(member) }
@@ -44,7 +57,7 @@ impl ZSetCopy {
             CopyBody::Image(image) => image::len(image),
             CopyBody::Tree(set) => set.len(),
             CopyBody::Set(members) => members.len(),
-            CopyBody::SmallSet(members) => members.len() as u64,
+            CopyBody::SmallSet(name, bytes) => Image { name: *name, bytes }.len(),
         }
     }
 
@@ -59,7 +72,7 @@ impl ZSetCopy {
             CopyBody::Image(image) => return image::find(image, member).map(|(_, score)| score),
             CopyBody::Tree(set) => return set.score(&self.seed, member),
             CopyBody::Set(members) => members.contains(Item::classify(member), &self.seed),
-            CopyBody::SmallSet(members) => members.iter().any(|other| other == member),
+            CopyBody::SmallSet(name, bytes) => Image { name: *name, bytes }.contains(Item::classify(member)),
         };
         is_there.then_some(SET_SCORE)
     }
@@ -69,16 +82,14 @@ impl ZSetCopy {
         match &self.body {
             CopyBody::Image(image) => drop(image::up(image, 0).try_for_each(visit)),
             CopyBody::Tree(set) => set.visit(0, End::Tail, visit),
-            CopyBody::SmallSet(members) => {
-                let _ = members.iter().try_for_each(|member| visit(of_set(member)));
+            CopyBody::SmallSet(name, bytes) => {
+                let mut text = Vec::new();
+                let _ = Image { name: *name, bytes }
+                    .visit(&mut |member| visit(of_set(text_of(member, &mut text))));
             }
             CopyBody::Set(members) => {
                 let mut text = Vec::new();
-                let _ = members.visit(&self.seed, &mut |member| {
-                    text.clear();
-                    member.append_to(&mut text);
-                    visit(of_set(&text))
-                });
+                let _ = members.visit(&self.seed, &mut |member| visit(of_set(text_of(member, &mut text))));
             }
         }
     }
@@ -112,14 +123,7 @@ impl ZSetCopy {
             (_, Some(Value::Set(members))) => CopyBody::Set(members.clone()),
             (shape, _) => {
                 let image = Image::of(shape, value).ok_or(WrongType)?;
-                let mut members = Vec::new();
-                let _ = image.visit(&mut |member| {
-                    let mut text = Vec::new();
-                    member.append_to(&mut text);
-                    members.push(text);
-                    ControlFlow::Continue(())
-                });
-                CopyBody::SmallSet(members)
+                CopyBody::SmallSet(image.name, image.bytes.to_vec())
             }
         };
         let seed = if matches!(body, CopyBody::Set(_)) { seeds.members } else { seeds.scores };
