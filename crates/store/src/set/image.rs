@@ -19,6 +19,23 @@ pub(crate) struct Image<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
+/// A copy of a small set.
+#[derive(Clone)]
+pub(crate) struct ImageCopy {
+    name: Name,
+    bytes: Vec<u8>,
+}
+
+impl ImageCopy {
+    pub(crate) fn of(image: Image<'_>) -> ImageCopy {
+        ImageCopy { name: image.name, bytes: image.bytes.to_vec() }
+    }
+
+    pub(crate) fn read(&self) -> Image<'_> {
+        Image { name: self.name, bytes: &self.bytes }
+    }
+}
+
 impl<'a> Image<'a> {
     /// The image of an entry of this shape; None where the shape is not that of a set inside its entry.
     #[inline]

@@ -341,8 +341,8 @@ fn difference<'k>(minuend: Option<Minuend<'_>>, seed: &'k Seed, limits: &'k SetL
 }
 
 impl<'k> NewSet<'k> {
-    /// Adds the members that `show` shows, all new, `most` at most. The integers that come first, in ascending
-    /// order, are gathered, and added in one go.
+    /// Adds the members that `show` shows, all new, `most` at most. The integers that come first, in
+    /// ascending order, are gathered, and added in one go.
     fn fill(&mut self, most: u64, show: &mut dyn FnMut(&mut Visit<'_>) -> ControlFlow<()>) {
         let (mut run, mut is_over) = (Vec::with_capacity(most.min(RUN_LEN_MAX) as usize), false);
         let _ = show(&mut |member| {

@@ -24,7 +24,7 @@ pub(crate) mod edit;
 pub(crate) mod fresh;
 pub(crate) mod image;
 pub(crate) mod merge;
-pub(crate) mod name;
+mod name;
 #[cfg(test)]
 mod properties;
 pub(crate) mod read;

@@ -4,8 +4,7 @@ use crate::entry::{Meta, Shape};
 use crate::keyspace::seeds::Seeds;
 use crate::kind::WrongType;
 use crate::outside::Outside;
-use crate::set::image::Image;
-use crate::set::name::Name;
+use crate::set::image::{Image, ImageCopy};
 use crate::set::tree::SetTree;
 use crate::value::Value;
 use crate::{Key, View};
@@ -28,7 +27,7 @@ enum CopyBody {
     Tree(Sorted),
     /// A plain set that lay outside its entry or inside. All its members have the score 1.
     Set(SetTree),
-    SmallSet(Name, Vec<u8>),
+    SmallSet(ImageCopy),
 }
 
 /// The score of a plain set's members.
@@ -57,7 +56,7 @@ impl ZSetCopy {
             CopyBody::Image(image) => image::len(image),
             CopyBody::Tree(set) => set.len(),
             CopyBody::Set(members) => members.len(),
-            CopyBody::SmallSet(name, bytes) => Image { name: *name, bytes }.len(),
+            CopyBody::SmallSet(set) => set.read().len(),
         }
     }
 
@@ -72,7 +71,7 @@ impl ZSetCopy {
             CopyBody::Image(image) => return image::find(image, member).map(|(_, score)| score),
             CopyBody::Tree(set) => return set.score(&self.seed, member),
             CopyBody::Set(members) => members.contains(Item::classify(member), &self.seed),
-            CopyBody::SmallSet(name, bytes) => Image { name: *name, bytes }.contains(Item::classify(member)),
+            CopyBody::SmallSet(set) => set.read().contains(Item::classify(member)),
         };
         is_there.then_some(SET_SCORE)
     }
@@ -82,10 +81,9 @@ impl ZSetCopy {
         match &self.body {
             CopyBody::Image(image) => drop(image::up(image, 0).try_for_each(visit)),
             CopyBody::Tree(set) => set.visit(0, End::Tail, visit),
-            CopyBody::SmallSet(name, bytes) => {
+            CopyBody::SmallSet(set) => {
                 let mut text = Vec::new();
-                let _ = Image { name: *name, bytes }
-                    .visit(&mut |member| visit(of_set(text_of(member, &mut text))));
+                let _ = set.read().visit(&mut |member| visit(of_set(text_of(member, &mut text))));
             }
             CopyBody::Set(members) => {
                 let mut text = Vec::new();
@@ -123,7 +121,7 @@ impl ZSetCopy {
             (_, Some(Value::Set(members))) => CopyBody::Set(members.clone()),
             (shape, _) => {
                 let image = Image::of(shape, value).ok_or(WrongType)?;
-                CopyBody::SmallSet(image.name, image.bytes.to_vec())
+                CopyBody::SmallSet(ImageCopy::of(image))
             }
         };
         let seed = if matches!(body, CopyBody::Set(_)) { seeds.members } else { seeds.scores };
