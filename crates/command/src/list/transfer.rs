@@ -142,8 +142,8 @@ fn transfer_or_wait(call: &mut Call<'_, '_>, from: End, to: End, words: &[&[u8]]
 }
 
 /// The element is copied out, pushed, and replied from the copy: both lists may lie in one leaf, so neither
-/// can lend it while the other is edited. A missing source is answered whatever type the destination has.
-/// False where there is no source.
+/// can lend it while the other is edited. A missing source is answered before the destination is looked at,
+/// whatever type that has: false.
 fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool, Error> {
     let (source, destination) = (call.key(0), call.key(1));
     let mut element = Vec::new();
@@ -152,11 +152,13 @@ fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool, Error> 
         list.pop(from, |item| item.append_to(&mut element));
         list.push(to, &element);
     } else {
-        let is_other_type = call.view.kind(destination).is_some_and(|kind| kind != Kind::List);
-        let Some(mut list) = call.view.list_mut(source)? else { return Ok(false) };
-        if is_other_type {
+        if call.view.list(source)?.is_none() {
+            return Ok(false);
+        }
+        if call.view.kind(destination).is_some_and(|kind| kind != Kind::List) {
             return Err(Error::wrong_type());
         }
+        let Some(mut list) = call.view.list_mut(source)? else { return Ok(false) };
         list.pop(from, |item| item.append_to(&mut element));
         drop(list);
         call.view.list_or_new(destination)?.push(to, &element);

@@ -28,7 +28,7 @@ impl SetMut<'_> {
         if members.is_empty() {
             return true;
         }
-        let (name, sorted) = Name::of_members(members, self.edit.rules.limits);
+        let (name, sorted) = Name::of_members(members, self.expected, self.edit.rules.limits);
         if name == Name::Intset {
             return self.build_ints(members.iter().filter_map(int_of).collect());
         }

@@ -29,7 +29,7 @@ pub(crate) struct Rules<'v> {
 pub struct SetMut<'v> {
     pub(super) edit: Edit<'v, SetTree>,
     /// How many members the command brings.
-    expected: u64,
+    pub(super) expected: u64,
 }
 
 /// If fewer members stay than one for so many that are popped, those that stay are drawn at random instead of

@@ -42,11 +42,11 @@ impl Name {
         }
     }
 
-    /// The name after these members came one by one to a new set, and how many of them came before it ceased
-    /// to be an "intset".
-    pub(super) fn of_members(members: &[Item<'_>], limits: &SetLimits) -> (Name, usize) {
+    /// The name after these members came one by one to a new set, by a command that brings `count`, and how
+    /// many of them came before it ceased to be an "intset".
+    pub(super) fn of_members(members: &[Item<'_>], count: u64, limits: &SetLimits) -> (Name, usize) {
         let Some(first) = members.first() else { return (Name::Intset, 0) };
-        let (mut name, mut ints) = (Name::of_new(*first, 1, limits), 0);
+        let (mut name, mut ints) = (Name::of_new(*first, count, limits), 0);
         for (index, member) in members.iter().enumerate() {
             let longest = || members[..index].iter().map(Item::len).max().unwrap_or(0);
             name = name.with(*member, index as u64, longest, limits);
