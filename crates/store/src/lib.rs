@@ -6,6 +6,7 @@
 //! | `keyspace/` | shards and their locks, what a command sees of them, work on all keys |
 //! | `entry.rs`, `value.rs`, `kind.rs` | the bytes of a keyspace entry; what lies outside; the types |
 //! | `string.rs`, `list/`, `hash/`, `set/`, `zset/`, `stream/` | the types: a value API each |
+//! | `at_once.rs`, `build.rs` of each type | a collection that is made of all its elements at once |
 //! | `arrived.rs` | long strings that stay in the buffer of their request |
 //! | `edit.rs`, `site.rs` | the life cycle of a collection that is edited; its entry meanwhile |
 //! | `outside.rs` | what a collection outside its entry is to those who keep it |
