@@ -2,8 +2,8 @@
 //! out leaf by leaf, as when a file is loaded, where element by element leaves would fill up and split.
 use std::ops::RangeInclusive;
 
-/// So many elements are laid out at once. Fewer are soon added one by one; of more it is the first, which
-/// take 50 bytes each meanwhile.
+/// So many elements are laid out at once. Fewer are added one by one just as fast. Of more the first are laid
+/// out and the others added to them, because an element takes some 50 bytes meanwhile.
 const COUNTS: RangeInclusive<usize> = 8..=65_536;
 
 /// How many of the `count` elements of a command are laid out at once, where nothing is there yet.

@@ -4,7 +4,7 @@
 //! PFCOUNT of several merges them into registers of its own, and leaves nothing behind.
 use super::add::sparse_bytes_max;
 use super::row::{ABOUT, PFADD_EVENT, ROW};
-use super::sketch::{self, Merged, Union};
+use super::sketch::{self, Corrupt, Merged, Sketch, Union};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use base::text::I64Text;
 use store::{Event, Key, View};
@@ -84,18 +84,29 @@ fn cardinality_of_one(view: &mut View<'_>, key: &Key<'_>) -> Result<u64, Error> 
 
 fn cardinality_of_several(view: &mut View<'_>, keys: &[Key<'_>]) -> Result<u64, Error> {
     let mut union = Union::default();
+    for_each_sketch(view, keys, |sketch| union.add(sketch))?;
+    Ok(union.cardinality())
+}
+
+/// Lends the sketches of those keys that exist.
+fn for_each_sketch(
+    view: &mut View<'_>,
+    keys: &[Key<'_>],
+    mut add: impl FnMut(Sketch<'_>) -> Result<(), Corrupt>,
+) -> Result<(), Error> {
     for key in keys {
         let Some(item) = view.string(key)? else { continue };
         let mut scratch = I64Text::new();
-        union.add(super::sketch(item.text(&mut scratch))?)?;
+        add(super::sketch(item.text(&mut scratch))?)?;
     }
-    Ok(union.cardinality())
+    Ok(())
 }
 
 /// PFMERGE. The destination counts as one of the sources. The types of all are checked before it is created.
 fn pfmerge(call: &mut Call<'_, '_>) -> Done {
     call.view.count_lookups();
-    let merged = merged_of(call.view, call.keys())?;
+    let mut merged = Merged::default();
+    for_each_sketch(call.view, call.keys(), |sketch| merged.add(sketch))?;
     call.view.ignore_lookups();
     let destination = call.key(0);
     let sparse_bytes_max = sparse_bytes_max(call);
@@ -111,15 +122,4 @@ fn pfmerge(call: &mut Call<'_, '_>) -> Done {
     call.view.changed(destination, 1, PFADD_EVENT);
     call.reply.ok();
     Ok(())
-}
-
-/// All of these as one.
-fn merged_of(view: &mut View<'_>, keys: &[Key<'_>]) -> Result<Merged, Error> {
-    let mut merged = Merged::default();
-    for key in keys {
-        let Some(item) = view.string(key)? else { continue };
-        let mut scratch = I64Text::new();
-        merged.add(super::sketch(item.text(&mut scratch))?)?;
-    }
-    Ok(merged)
 }

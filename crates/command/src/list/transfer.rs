@@ -148,6 +148,7 @@ fn transfer(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool, Error> 
     let (source, destination) = (call.key(0), call.key(1));
     let mut element = Vec::new();
     if source.bytes() == destination.bytes() {
+        // The list stays open, so that one of a single element is never written back empty.
         let Some(mut list) = call.view.list_mut(source)? else { return Ok(false) };
         list.pop(from, |item| item.append_to(&mut element));
         list.push(to, &element);

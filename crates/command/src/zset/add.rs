@@ -178,7 +178,7 @@ fn add(call: &mut Call<'_, '_>, options: Options, first: usize) -> Done {
         call.view.zset_or_new(key)?
     };
     set.announce(pairs as u64, longest);
-    // Where there is nothing yet no option but XX matters, and a sum has one pair.
+    // Where there is nothing yet no option but XX matters; INCR has one pair. All scores were read above.
     let built = match options.xx || options.incr {
         true => 0,
         false => set.build_new((0..pairs).map(|n| {

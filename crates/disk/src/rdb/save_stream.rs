@@ -39,6 +39,7 @@ fn raw_id(id: Id) -> [u8; 16] {
 struct Nodes {
     entries: usize,
     bytes: u64,
+    count: u64,
 }
 
 impl Nodes {
@@ -50,7 +51,7 @@ impl Nodes {
             || self.entries == NODE_ENTRIES_MAX
             || self.bytes.saturating_add(bytes) > NODE_BYTES_MAX;
         if begins {
-            *self = Nodes::default();
+            *self = Nodes { count: self.count + 1, ..Nodes::default() };
         }
         self.entries += 1;
         self.bytes += bytes;
@@ -60,21 +61,20 @@ impl Nodes {
 
 fn save_entries(writer: &mut Writer<'_>, stream: &Stream) {
     writer.counted(&mut |writer| save_nodes(writer, stream), &mut || {
-        let (mut nodes, mut count) = (Nodes::default(), 0);
+        let mut nodes = Nodes::default();
         stream.visit(Id::MIN, Direction::Up, &mut |row| {
-            count += u64::from(nodes.begins(row));
+            nodes.begins(row);
             ControlFlow::Continue(())
         });
-        count
+        nodes.count
     });
 }
 
 /// Writes the entries of a stream in nodes, and returns how many these are.
 fn save_nodes(writer: &mut Writer<'_>, stream: &Stream) -> u64 {
-    let (mut nodes, mut node, mut count) = (Nodes::default(), Node::default(), 0);
+    let (mut nodes, mut node) = (Nodes::default(), Node::default());
     stream.visit(Id::MIN, Direction::Up, &mut |row| {
         if nodes.begins(row) {
-            count += 1;
             if !writer.may_gather(node.entries.bytes()) {
                 return ControlFlow::Break(());
             }
@@ -87,7 +87,7 @@ fn save_nodes(writer: &mut Writer<'_>, stream: &Stream) -> u64 {
     if writer.may_gather(node.entries.bytes()) {
         node.close(writer);
     }
-    count
+    nodes.count
 }
 
 /// A node that is being written.

@@ -72,6 +72,11 @@ impl<'o> Writer<'o> {
     #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
+        self.drain_if_full();
+    }
+
+    #[inline]
+    fn drain_if_full(&mut self) {
         if self.out.len() >= self.full_bytes {
             self.drain();
         }
@@ -128,28 +133,22 @@ impl<'o> Writer<'o> {
         write: &mut dyn FnMut(&mut Writer<'_>) -> u64,
         count: &mut dyn FnMut() -> u64,
     ) {
-        const GAP: usize = 1;
         let start = self.out.len();
-        self.full_bytes = usize::MAX;
+        let full_bytes = std::mem::replace(&mut self.full_bytes, usize::MAX);
         if self.sink.is_some() {
             self.gathered_bytes_max = start + COUNTED_BYTES_MAX;
         }
+        // Most counts take one byte.
         self.out.push(0);
         let counted = write(self);
         let is_whole = self.gathered_bytes_max > 0;
-        self.gathered_bytes_max = usize::MAX;
+        (self.gathered_bytes_max, self.full_bytes) = (usize::MAX, full_bytes);
         if is_whole {
             let (head, len) = length_bytes(counted);
-            self.out.splice(start..start + GAP, head[..len].iter().copied());
+            self.out.splice(start..=start, head[..len].iter().copied());
+            self.drain_if_full();
         } else {
             self.out.truncate(start);
-        }
-        if self.sink.is_some() {
-            self.full_bytes = GATHERED_BYTES;
-        }
-        if is_whole {
-            self.bytes(&[]);
-        } else {
             self.length(count());
             write(self);
         }

@@ -258,13 +258,13 @@ impl ListpackWriter {
 
     fn push_text(&mut self, text: &[u8]) {
         let (start, len) = (self.bytes.len(), text.len());
-        let short = 0x80 | len as u8;
+        let head_of_short = 0x80 | len as u8;
         match len {
             1..=WORD_BYTES => {
-                let entry = u128::from(short) | u128::from(short::word(text)) << 8;
+                let entry = u128::from(head_of_short) | u128::from(short::word(text)) << 8;
                 return self.push_short(entry, len + 1);
             }
-            0..64 => self.bytes.push(short),
+            0..64 => self.bytes.push(head_of_short),
             64..4096 => self.bytes.extend([0xE0 | (len >> 8) as u8, len as u8]),
             _ => {
                 self.bytes.push(0xF0);

@@ -145,7 +145,7 @@ impl<'s> Batch<'s> {
 
     /// Bytes of memory that it holds between batches.
     pub(super) fn room_bytes(&self) -> usize {
-        self.scratch.capacity()
+        self.received_room_bytes()
             + self.spans.capacity() * size_of::<Span>()
             + self.requests.capacity() * size_of::<Parsed<'_>>()
             + self.turns.capacity() * size_of::<Turn>()

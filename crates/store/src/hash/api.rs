@@ -354,7 +354,7 @@ impl<'v> HashMut<'v> {
     }
 
     #[inline]
-    pub(super) fn draft(&self) -> &[u8] {
+    fn draft(&self) -> &[u8] {
         &self.edit.buffers().text
     }
 

@@ -31,7 +31,7 @@ impl HashMut<'_> {
     /// `words` has a field and its value by turns. Returns how many fields it took, which all are new; 0
     /// where one is there twice.
     pub fn build_new<'f>(&mut self, mut words: impl ExactSizeIterator<Item = &'f [u8]>) -> usize {
-        let count = count_at_once(words.len() / 2, self.is_new() && self.draft().is_empty());
+        let count = count_at_once(words.len() / 2, self.is_new() && self.len() == 0);
         let mut fields = Vec::with_capacity(count);
         while fields.len() < count
             && let (Some(field), Some(value)) = (words.next(), words.next())

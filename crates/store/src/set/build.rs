@@ -13,7 +13,7 @@ impl SetMut<'_> {
     /// Makes a set of the first of a command's members, if it brings many and there is none yet. Returns how
     /// many it took, which all are new; 0 where one is there twice.
     pub fn build_new<'m>(&mut self, members: impl ExactSizeIterator<Item = &'m [u8]>) -> usize {
-        let count = count_at_once(members.len(), self.edit.is_new() && self.edit.is_untouched());
+        let count = count_at_once(members.len(), self.edit.is_new() && self.len() == 0);
         if count == 0 {
             return 0;
         }
@@ -23,7 +23,8 @@ impl SetMut<'_> {
 
     /// Makes a set of these members, in the order in which they would have come, where there is none yet.
     /// Texts that read as integers are integers ([`Item::classify`]). The name is that which they would have
-    /// given it one by one. Returns false, and the set is still empty, where a member is there twice.
+    /// given it one by one, by a command that brings as many as were announced. Returns false, and the set is
+    /// still empty, where a member is there twice.
     pub fn build(&mut self, members: &[Item<'_>]) -> bool {
         if members.is_empty() {
             return true;

@@ -14,8 +14,7 @@ impl ZSetMut<'_> {
     /// Makes a sorted set of the first of a command's scores and members, if it brings many and there is none
     /// yet. Returns how many it took, which all are new; 0 where a member is there twice.
     pub fn build_new<'m>(&mut self, pairs: impl ExactSizeIterator<Item = (f64, &'m [u8])>) -> usize {
-        let is_new = self.edit.is_new() && self.edit.is_inside() && self.len() == 0;
-        let count = count_at_once(pairs.len(), is_new);
+        let count = count_at_once(pairs.len(), self.edit.is_new() && self.len() == 0);
         if count == 0 {
             return 0;
         }
