@@ -34,6 +34,7 @@ pub use code::{short_int, sixes};
 pub use integers::{int_map, int_set};
 pub use list::{compressed, image, seq};
 pub use log::records;
+pub use map::item_index::ItemIndex;
 pub use map::{fields, pairs, set_image, sift};
 pub use memory::prefetch::prefetch_value;
 pub use memory::twins::end_keeping;

@@ -9,32 +9,40 @@
 /// What a few elements may take together, whatever the type.
 pub(crate) const FEW_BYTES_MAX: usize = 2048;
 
-/// The limits for collections of one type.
-pub(crate) struct Inside {
-    pub(crate) bytes_max: usize,
-    pub(crate) len_max: u64,
-    /// So many elements may take [`FEW_BYTES_MAX`].
-    pub(crate) few: u64,
+/// So many bytes an image may have that is of so many elements at most.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) bytes: usize,
+    pub(crate) len: u64,
 }
 
-impl Inside {
+/// The limits for collections of one type: steps of more and more bytes and fewer and fewer elements.
+pub(crate) struct Inside<const STEPS: usize>(pub(crate) [Step; STEPS]);
+
+impl<const STEPS: usize> Inside<STEPS> {
+    /// The most elements that any image has.
+    pub(crate) const fn len_max(&self) -> u64 {
+        self.0[0].len
+    }
+
+    /// So many bytes are no more than an image of any length may have.
+    pub(crate) const fn bytes_of_any(&self) -> usize {
+        self.0[0].bytes
+    }
+
     /// Whether a collection outside, of which an image would take so many bytes, returns into its entry: far
     /// enough below the limits that one which swings around them stays outside.
     #[inline]
-    pub(crate) const fn takes_back(&self, bytes: usize, len: u64) -> bool {
-        match bytes <= self.bytes_max / 2 {
-            true => self.len_max == u64::MAX || len <= self.len_max / 2,
-            false => bytes <= FEW_BYTES_MAX / 2 && len <= self.few / 2,
-        }
+    pub(crate) fn takes_back(&self, bytes: usize, len: u64) -> bool {
+        let step = self.0.iter().find(|step| bytes <= step.bytes / 2);
+        step.is_some_and(|step| len <= step.len / 2)
     }
 
     /// Whether an image of so many bytes may stay in its entry. `len` is called only where it matters.
     #[inline]
     pub(crate) fn holds(&self, bytes: usize, len: impl FnOnce() -> u64) -> bool {
-        match bytes <= self.bytes_max {
-            true => self.len_max == u64::MAX || len() <= self.len_max,
-            false => bytes <= FEW_BYTES_MAX && len() <= self.few,
-        }
+        let step = self.0.iter().find(|step| bytes <= step.bytes);
+        step.is_some_and(|step| step.len == u64::MAX || len() <= step.len)
     }
 }
 
@@ -43,12 +51,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_long_elements_may_take_more_bytes_than_many_short_ones() {
-        let limits = Inside { bytes_max: 192, len_max: 128, few: 32 };
+    fn fewer_elements_may_take_more_bytes() {
+        let step = |bytes, len| Step { bytes, len };
+        let limits = Inside([step(192, 128), step(512, 64), step(2048, 32)]);
         let holds = |bytes, len| limits.holds(bytes, || len);
-        assert!(holds(192, 128) && holds(2048, 32));
-        assert!(!holds(192, 129) && !holds(193, 33) && !holds(2049, 1));
-        assert!(limits.takes_back(96, 64) && limits.takes_back(1024, 16));
-        assert!(!limits.takes_back(96, 65) && !limits.takes_back(97, 17) && !limits.takes_back(1025, 1));
+        assert!(holds(192, 128) && holds(512, 64) && holds(2048, 32));
+        assert!(!holds(192, 129) && !holds(193, 65) && !holds(513, 33) && !holds(2049, 1));
+        assert!(limits.takes_back(96, 64) && limits.takes_back(256, 32) && limits.takes_back(1024, 16));
+        assert!(!limits.takes_back(96, 65) && !limits.takes_back(97, 33) && !limits.takes_back(257, 17));
+        assert!(!limits.takes_back(1025, 1));
     }
 }

@@ -8,7 +8,7 @@ use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpe
 use base::Item;
 use resp::Reply;
 use std::ops::ControlFlow;
-use store::{Halt, Hash, Key};
+use store::{Halt, Key, LastField};
 
 pub(super) const HGET: Command = Command {
     name: "HGET",
@@ -160,9 +160,9 @@ fn hmget(call: &mut Call<'_, '_>) -> Done {
         (0..count).for_each(|_| call.reply.null());
         return Ok(());
     };
-    let mut share = Share::first(count as u64, call.reply);
+    let (mut share, mut last) = (Share::first(count as u64, call.reply), LastField::default());
     for field in call.args.iter_from(2) {
-        reply_value(call.reply, &hash, field);
+        reply_value(call.reply, hash.get_behind(&mut last, field));
         if share.wrote(call.reply).is_break() {
             break;
         }
@@ -174,8 +174,8 @@ fn hmget(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-fn reply_value(reply: &mut Reply, hash: &Hash<'_>, field: &[u8]) {
-    match hash.get(field) {
+fn reply_value(reply: &mut Reply, value: Option<Item<'_>>) {
+    match value {
         Some(value) => reply.item(value),
         None => reply.null(),
     }
@@ -189,7 +189,7 @@ fn leave_values(call: &mut Call<'_, '_>, key: &Key<'_>, from: usize) {
     walk::leave_with(call, key, (fields.len() as u64, held_bytes), move |value, reply, share| {
         let Some(hash) = value.hash() else { return };
         for field in &fields[next..] {
-            reply_value(reply, &hash, field);
+            reply_value(reply, hash.get(field));
             next += 1;
             if share.wrote(reply).is_break() {
                 return;

@@ -13,6 +13,7 @@ mod crowd;
 mod cull;
 pub mod fields;
 pub(crate) mod form;
+pub mod item_index;
 pub mod pairs;
 pub mod set_image;
 pub mod sift;

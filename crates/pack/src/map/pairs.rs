@@ -2,7 +2,7 @@
 //! came.
 //!
 //! ```text
-//! image   [flag] pair pair ...
+//! image   [flag] [count] pair pair ...
 //! pair    field value [mark]
 //!
 //! header of a field or value      then
@@ -12,11 +12,13 @@
 //! header of a mark
 //! 0xB8, 0xB9                      5 or 11 bytes that mean something to the caller only
 //! 0xBF         the flag           nothing; it means something to the caller only
+//! header of a count
+//! 0xBA                            a byte: how many pairs there are
 //! ```
 //!
 //! `id 7 name ab` is `02 6964 C7 04 6E616D65 02 6162`. Cost: one byte a field and one a value beside their
-//! bytes; 1 to 9 bytes an integer; nothing for the hash. Limits: 175 bytes a text, so a hash of longer ones
-//! is no image.
+//! bytes; 1 to 9 bytes an integer; nothing for the hash, but 2 bytes once it has 16 pairs, which are counted
+//! from then on. Limits: 175 bytes a text, so a hash of longer ones is no image; a count of 255 pairs.
 //!
 //! A lookup goes from pair to pair by their lengths and compares what is as long as the field it looks for:
 //! an image is a few cache lines, and whoever keeps images decides how long they may be. Edits are made in a
@@ -31,9 +33,14 @@ pub const TEXT_MAX: usize = 0xAF;
 const INT: u8 = 0xAF;
 const MARK: u8 = 0xB8;
 const LONG_MARK: u8 = 0xB9;
+const COUNT: u8 = 0xBA;
 const FLAG: u8 = 0xBF;
 const SMALL: u8 = 0xC0;
 const SMALL_MAX: i64 = (u8::MAX - SMALL) as i64;
+
+/// An image of so many pairs is given a count.
+const COUNTED_LEN_MIN: u64 = 16;
+const COUNT_MAX: u64 = u8::MAX as u64;
 
 /// The lengths that a mark may have.
 pub const MARK_BYTES: [usize; 2] = [5, 11];
@@ -73,6 +80,13 @@ pub struct Spot {
     end: usize,
 }
 
+impl Spot {
+    /// Behind which pair [`find_behind`] begins.
+    pub fn end(&self) -> usize {
+        self.end
+    }
+}
+
 /// A pair, as it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<'i> {
@@ -98,9 +112,20 @@ pub fn fits(item: Item<'_>) -> bool {
     !matches!(item, Item::Bytes(text) if text.len() > TEXT_MAX)
 }
 
-/// How many pairs there are: O(pairs).
+/// Where the count is, if the pairs are counted, and where the first pair is.
+#[inline(always)]
+fn front(image: &[u8]) -> (Option<usize>, usize) {
+    let at = usize::from(is_flagged(image));
+    if image.get(at) == Some(&COUNT) { (Some(at + 1), at + 2) } else { (None, at) }
+}
+
+/// How many pairs there are: O(pairs), and O(1) once there were [`COUNTED_LEN_MIN`].
 pub fn len(image: &[u8]) -> u64 {
-    let (mut at, mut pieces) = (usize::from(is_flagged(image)), 0);
+    let (count, mut at) = front(image);
+    if let Some(count) = count {
+        return u64::from(image[count]);
+    }
+    let mut pieces = 0;
     while let Some(&here) = image.get(at) {
         at += len_of(here);
         pieces += u64::from(!matches!(here, MARK | LONG_MARK));
@@ -108,9 +133,33 @@ pub fn len(image: &[u8]) -> u64 {
     pieces / 2
 }
 
+/// How many pairs there are, of an image that is to be kept: has them counted from here on where there are
+/// many.
+pub fn len_of_kept(image: &mut Vec<u8>) -> u64 {
+    let len = len(image);
+    if let (None, at) = front(image)
+        && let COUNTED_LEN_MIN..=COUNT_MAX = len
+    {
+        image.splice(at..at, [COUNT, len as u8]);
+    }
+    len
+}
+
+/// Changes the count, if there is one, by one pair.
+#[inline]
+fn recount(image: &mut Vec<u8>, change: impl FnOnce(u8) -> Option<u8>) {
+    if let (Some(at), _) = front(image) {
+        match change(image[at]) {
+            Some(count) => image[at] = count,
+            // More than it can say: they are not counted any more.
+            None => drop(image.drain(at - 1..=at)),
+        }
+    }
+}
+
 /// All pairs, in the order in which they came.
 pub fn spots(image: &[u8]) -> impl Iterator<Item = Spot> + '_ {
-    let mut at = usize::from(is_flagged(image));
+    let (_, mut at) = front(image);
     std::iter::from_fn(move || {
         let spot = (at < image.len()).then(|| spot_at(image, at))?;
         at = spot.end;
@@ -159,12 +208,28 @@ fn item_of(bytes: &[u8]) -> Item<'_> {
 /// The pair of `field`.
 #[inline]
 pub fn find(image: &[u8], field: Item<'_>) -> Option<Spot> {
+    find_behind(image, field, 0)
+}
+
+/// The same, for whoever looks for one field after the other: most ask for them in the order in which they
+/// came. The walk begins where a pair of this image ends, or with 0 at the beginning, and goes on from the
+/// beginning.
+#[inline]
+pub fn find_behind(image: &[u8], field: Item<'_>, end: usize) -> Option<Spot> {
     let head = Head::of(field)?;
     let body = head.body(&field);
-    let (header, probe, bytes) = (head.header, Probe::new(body), 1 + body.len());
-    let mut at = usize::from(is_flagged(image));
+    let (sought, (_, first)) = ((head.header, Probe::new(body), 1 + body.len()), front(image));
+    let begin = end.max(first);
+    find_among(image, &sought, begin).or_else(|| match begin > first {
+        true => find_among(&image[..begin], &sought, first),
+        false => None,
+    })
+}
+
+#[inline(always)]
+fn find_among(image: &[u8], (header, probe, bytes): &(u8, Probe<'_>, usize), mut at: usize) -> Option<Spot> {
     while let Some(&here) = image.get(at) {
-        if here == header {
+        if here == *header {
             if probe.is_at(image, at + 1) {
                 return Some(spot_at(image, at));
             }
@@ -240,6 +305,7 @@ pub fn append(image: &mut Vec<u8>, field: Item<'_>, value: Item<'_>, mark: Optio
     push_item(image, field);
     push_item(image, value);
     push_mark(image, mark);
+    recount(image, |count| count.checked_add(1));
 }
 
 fn push_item(image: &mut Vec<u8>, item: Item<'_>) {
@@ -256,13 +322,15 @@ fn push_mark(image: &mut Vec<u8>, mark: Option<&[u8]>) {
     }
 }
 
-/// Gives a pair another value and mark. The order of the pairs stays.
-pub fn set(image: &mut Vec<u8>, spot: Spot, value: Item<'_>, mark: Option<&[u8]>) {
+/// Gives a pair another value and mark, and returns where it ends now. The order of the pairs stays.
+pub fn set(image: &mut Vec<u8>, spot: Spot, value: Item<'_>, mark: Option<&[u8]>) -> usize {
     debug_assert_eq!(spot, spot_at(image, spot.start), "a stale spot");
     let len = image.len();
     push_item(image, value);
     push_mark(image, mark);
+    let end = spot.value + (image.len() - len);
     move_in(image, spot.value, spot.end, len);
+    end
 }
 
 /// Gives a pair another mark, or takes it away.
@@ -289,6 +357,7 @@ fn move_in(image: &mut Vec<u8>, start: usize, end: usize, len: usize) {
 pub fn remove(image: &mut Vec<u8>, spot: Spot) {
     debug_assert_eq!(spot, spot_at(image, spot.start), "a stale spot");
     image.drain(spot.start..spot.end);
+    recount(image, |count| count.checked_sub(1));
 }
 
 #[cfg(test)]

@@ -51,11 +51,14 @@ fn random_edits_agree_with_the_twin_and_keep_the_order() {
                     set(&mut image, spot, Item::classify(&value), mark.as_deref());
                     (twin[at].1, twin[at].2) = (value, mark);
                 }
-                _ if twin.len() < 20 => {
+                _ if twin.len() < 40 => {
                     push(&mut image, Item::classify(&field), Item::classify(&value), mark.as_deref());
                     twin.push((field, value, mark));
                 }
                 _ => flag(&mut image),
+            }
+            if random.below(4) == 0 {
+                len_of_kept(&mut image);
             }
             assert_eq!(content(&image), twin, "seed {seed} turn {turn}");
             assert_eq!(len(&image), twin.len() as u64);
@@ -71,4 +74,46 @@ fn the_example_in_the_opener_is_true() {
     assert_eq!(image, b"\x02id\xC7\x04name\x02ab");
     assert_eq!(item_len(Item::Int(64)), 2);
     assert!(fits(Item::Bytes(&[0; TEXT_MAX])) && !fits(Item::Bytes(&[0; TEXT_MAX + 1])));
+}
+
+#[test]
+fn pairs_are_counted_from_the_sixteenth_on_and_not_beyond_what_a_byte_can_say() {
+    let mut image = Vec::new();
+    for n in 0..300 {
+        push(&mut image, Item::Int(n), Item::Int(0), None);
+        assert_eq!(len_of_kept(&mut image), n as u64 + 1);
+        let is_counted = front(&image).0.is_some();
+        assert_eq!(is_counted, (COUNTED_LEN_MIN..=COUNT_MAX).contains(&(n as u64 + 1)));
+    }
+    flag(&mut image);
+    for n in 0..300 {
+        let spot = find(&image, Item::Int(n)).expect("it was pushed");
+        remove(&mut image, spot);
+        assert_eq!((len_of_kept(&mut image), is_flagged(&image)), (299 - n as u64, true));
+    }
+    assert_eq!(spots(&image).count(), 0);
+}
+
+#[test]
+fn a_search_finds_the_same_behind_any_pair() {
+    let mut random = Random::new(11);
+    let mut image = Vec::new();
+    for turn in 0..60 {
+        let (field, mark) = (text(&mut random), mark(&mut random));
+        if find(&image, Item::classify(&field)).is_none() {
+            push(&mut image, Item::classify(&field), Item::Int(turn), mark.as_deref());
+            len_of_kept(&mut image);
+        }
+        let field = text(&mut random);
+        let found = find(&image, Item::classify(&field));
+        for spot in spots(&image).collect::<Vec<_>>() {
+            assert_eq!(find_behind(&image, Item::classify(&field), spot.end()), found);
+        }
+        for spot in spots(&image).collect::<Vec<_>>() {
+            let end = set(&mut image.clone(), spot, Item::classify(&field), None);
+            let mut edited = image.clone();
+            set(&mut edited, spot, Item::classify(&field), None);
+            assert_eq!(spot_at(&edited, spot.start).end(), end);
+        }
+    }
 }

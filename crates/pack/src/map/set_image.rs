@@ -132,7 +132,42 @@ pub mod ints {
 pub mod items {
     use super::{INT_CODES, Item, Range, TEXT_BYTES_MAX};
     use crate::code::probe::Probe;
-    use crate::code::short_int::{int_len, read_int};
+    use crate::code::short_int::{ShortInt, int_len, read_int};
+
+    /// An item as it is written: its code, and what follows of an integer.
+    pub(crate) struct Head {
+        pub(crate) code: u8,
+        int: ShortInt,
+    }
+
+    impl Head {
+        /// None for a text that is too long.
+        #[inline]
+        pub(crate) fn of(member: Item<'_>) -> Option<Head> {
+            match member {
+                Item::Bytes(text) if text.len() > TEXT_BYTES_MAX => None,
+                Item::Bytes(text) => Some(Head { code: text.len() as u8, int: ShortInt::NONE }),
+                Item::Int(n) => {
+                    let int = ShortInt::new(n);
+                    Some(Head { code: INT_CODES + (int.as_bytes().len() as u8 - 1), int })
+                }
+            }
+        }
+
+        /// What follows the code.
+        #[inline]
+        pub(crate) fn body<'b>(&'b self, member: &Item<'b>) -> &'b [u8] {
+            match member {
+                Item::Bytes(text) => text,
+                Item::Int(_) => self.int.as_bytes(),
+            }
+        }
+
+        #[inline]
+        pub(crate) fn probe<'b>(&'b self, member: &Item<'b>) -> Probe<'b> {
+            Probe::new(self.body(member))
+        }
+    }
 
     /// Where the first item is, behind the count.
     const FIRST: usize = 1;
@@ -174,16 +209,8 @@ pub mod items {
     /// Where `member` is.
     #[inline]
     pub fn find(image: &[u8], member: Item<'_>) -> Option<Range<usize>> {
-        let int;
-        let (code, body) = match member {
-            Item::Bytes(text) if text.len() > TEXT_BYTES_MAX => return None,
-            Item::Bytes(text) => (text.len() as u8, text),
-            Item::Int(n) => {
-                int = n.to_le_bytes();
-                let len = int_len(n);
-                (INT_CODES + (len as u8 - 1), &int[..len])
-            }
-        };
+        let head = Head::of(member)?;
+        let (code, body) = (head.code, head.body(&member));
         // Most members of a set are as long as the one that is looked for. Where the processor guesses that
         // right, it need not wait for one code to know where the next is.
         let (mut at, probe, bytes) = (FIRST, Probe::new(body), 1 + body.len());
@@ -239,18 +266,9 @@ pub mod items {
             image.push(0);
         }
         image[0] = image[0].checked_add(1).expect("an image of items has at most 255");
-        match member {
-            Item::Bytes(text) => {
-                assert!(text.len() <= TEXT_BYTES_MAX, "an item of {} bytes", text.len());
-                image.push(text.len() as u8);
-                image.extend_from_slice(text);
-            }
-            Item::Int(n) => {
-                let len = int_len(n);
-                image.push(INT_CODES + (len as u8 - 1));
-                image.extend_from_slice(&n.to_le_bytes()[..len]);
-            }
-        }
+        let head = Head::of(member).expect("only what fits is written");
+        image.push(head.code);
+        image.extend_from_slice(head.body(&member));
     }
 }
 

@@ -2,10 +2,10 @@
 //! fields came; a map by the hash of the field behind the entry's pointer from then on (`tree.rs`).
 //!
 //! ```text
-//!           image beyond 256 bytes or 64 fields, or text that is too long for one
+//!           neither 640 bytes and 64 fields nor 2 KB and 32 are enough, or text that is too long for one
 //!   image  --------------------------------------------------------------------->  tree
 //!          <---------------------------------------------------------------------
-//!           at most 8 fields and 96 bytes, after a removal
+//!           by half of that, after a removal
 //! ```
 //!
 //! A field past its deadline is absent for every command. It is removed when a command that writes opens the
@@ -119,9 +119,15 @@ impl<'v> Hash<'v> {
 
     #[inline]
     fn kept(&self, field: &[u8]) -> Option<Kept<'v>> {
+        self.kept_behind(&mut LastField::default(), field)
+    }
+
+    #[inline]
+    fn kept_behind(&self, last: &mut LastField, field: &[u8]) -> Option<Kept<'v>> {
         let found = match self.source {
             Source::Image(image) | Source::TimedImage(image) => {
-                let spot = pairs::find(image, Item::classify(field))?;
+                let spot = pairs::find_behind(image, Item::classify(field), last.0)?;
+                *last = LastField(spot.end());
                 kept(&pairs::read(image, spot))
             }
             Source::Tree(tree) => tree.find(self.seed, field)?,
@@ -134,6 +140,13 @@ impl<'v> Hash<'v> {
     #[inline]
     pub fn get(&self, field: &[u8]) -> Option<Item<'v>> {
         self.kept(field).map(|kept| kept.value)
+    }
+
+    /// As [`Hash::get`], for one field after the other: those that are asked for in the order in which they
+    /// came are found without a walk. `last` is kept between the calls, and belongs to this hash.
+    #[inline]
+    pub fn get_behind(&self, last: &mut LastField, field: &[u8]) -> Option<Item<'v>> {
+        self.kept_behind(last, field).map(|kept| kept.value)
     }
 
     /// A field's own deadline; None where there is no such field.
@@ -294,9 +307,15 @@ pub(crate) struct State {
     was_timed: bool,
 }
 
+/// The place in an image of the field that was found last.
+#[derive(Clone, Copy, Default)]
+pub struct LastField(usize);
+
 /// A hash, to edit. Dropping it puts it back; an empty hash takes its key with it.
 pub struct HashMut<'v> {
     pub(super) edit: Edit<'v, HashTree>,
+    /// The field that was set last, if nothing else was done to the draft since.
+    last: LastField,
 }
 
 impl<'v> HashMut<'v> {
@@ -307,7 +326,7 @@ impl<'v> HashMut<'v> {
         if let Some(shape) = shape.filter(|shape| *shape != Shape::HashTree) {
             start.state.name = HashName::of_image(shape, &site.context.buffers.text);
         }
-        let mut hash = HashMut { edit: Edit::new(site, rules, start) };
+        let mut hash = HashMut { edit: Edit::new(site, rules, start), last: LastField::default() };
         if shape.is_some_and(|shape| shape != Shape::Hash) {
             hash.expire();
         }
@@ -360,6 +379,7 @@ impl<'v> HashMut<'v> {
 
     #[inline]
     fn draft_mut(&mut self) -> &mut Vec<u8> {
+        self.last = LastField::default();
         &mut self.edit.buffers_mut().text
     }
 
@@ -473,19 +493,20 @@ impl<'v> HashMut<'v> {
             self.edit.grow();
             return None;
         }
-        let entries = self.edit.rules.limits.entries;
+        let (entries, last) = (self.edit.rules.limits.entries, self.last.0);
         let draft = self.draft_mut();
-        let (spot, bytes_before) = (pairs::find(draft, name), draft.len());
+        let (spot, bytes_before) = (pairs::find_behind(draft, name, last), draft.len());
         let before = spot.map_or(Deadline::Never, |spot| kept(&pairs::read(draft, spot)).deadline);
         let mark = Mark::new(lifetime.deadline(before));
-        match spot {
-            Some(spot) => pairs::set(draft, spot, value, mark.bytes()),
-            None => pairs::push(draft, name, value, mark.bytes()),
+        let end = spot.map(|spot| pairs::set(draft, spot, value, mark.bytes()));
+        if end.is_none() {
+            pairs::push(draft, name, value, mark.bytes());
         }
         // A field that was there changes the name too, if the limit was lowered below the length of the hash.
-        let may_be_long = spot.is_none() || entries < INSIDE.len_max;
+        let may_be_long = spot.is_none() || entries < INSIDE.len_max();
         if may_be_long || draft.len() > bytes_before {
-            let (bytes, len) = (draft.len(), pairs::len(draft));
+            let len = if spot.is_none() { pairs::len_of_kept(draft) } else { pairs::len(draft) };
+            let bytes = draft.len();
             if may_be_long && len > entries {
                 self.edit.state.name = HashName::Hashtable;
             }
@@ -493,6 +514,7 @@ impl<'v> HashMut<'v> {
                 self.edit.grow();
             }
         }
+        self.last = end.map_or(LastField::default(), LastField);
         Some(spot.is_none())
     }
 

@@ -80,18 +80,22 @@ impl HashMut<'_> {
 
     /// Writes the image of the fields into the buffer of drafts; false where they do not fit one.
     fn write_image(&mut self, fields: &[NewField<'_>]) -> bool {
-        if fields.len() as u64 > INSIDE.len_max {
+        if fields.len() as u64 > INSIDE.len_max() {
             return false;
         }
         let image = &mut self.edit.buffers_mut().text;
         image.clear();
-        fields.iter().all(|new| {
+        let fits = fields.iter().all(|new| {
             let fits = pairs::fits(new.field) && pairs::fits(new.value);
             if fits {
                 pairs::append(image, new.field, new.value, Mark::new(new.deadline).bytes());
             }
             fits && INSIDE.holds(image.len(), || fields.len() as u64)
-        })
+        });
+        if fits {
+            pairs::len_of_kept(image);
+        }
+        fits
     }
 }
 

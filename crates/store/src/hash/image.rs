@@ -7,13 +7,16 @@ use crate::field_names::Names;
 use crate::hash::field::{Kept, Mark};
 use crate::hash::name::HashName;
 use crate::hash::tree::{At, HashTree, Lifetime};
-use crate::inside::Inside;
+use crate::inside::{FEW_BYTES_MAX, Inside, Step};
 use base::Millis;
 use pack::pairs::{self, Pair, Spot};
 use std::ops::ControlFlow;
 
-/// A hash leaves its entry when its image outgrows either.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 256, len_max: 64, few: 32 };
+/// A hash leaves its entry when its image outgrows them. A look for a field that is not there goes over all
+/// fields and values: 64 of them take as long as the way to a tree.
+pub(super) const INSIDE: Inside<2> =
+    Inside([Step { bytes: 640, len: 64 }, Step { bytes: FEW_BYTES_MAX, len: 32 }]);
+
 /// What a pair keeps for its field.
 pub(super) fn kept<'i>(pair: &Pair<'i>) -> Kept<'i> {
     let deadline = pair.mark.map_or(Deadline::Never, |mark| Mark::read(mark).0);

@@ -47,7 +47,7 @@ fn may_be_image(items: &[Item<'_>]) -> bool {
         Item::Int(_) => true,
         Item::Bytes(text) => text.len() <= FEW_BYTES_MAX,
     };
-    items.len() as u64 <= INSIDE.len_max && items.iter().all(is_short)
+    items.len() as u64 <= INSIDE.len_max() && items.iter().all(is_short)
 }
 
 /// "quicklist", if some element was too much when it came. `bytes` is the size of the listpack of all.

@@ -5,16 +5,15 @@ use crate::entry::Shape;
 use crate::inside::FEW_BYTES_MAX;
 use crate::keyspace::shard::Buffers;
 use crate::list::listpack::{self, Encoding};
-use crate::list::tree::{INSIDE, ListTree};
+use crate::list::tree::{FEW, INSIDE, ListTree};
 use pack::image::Draft;
 use pack::seq::Limits;
 use std::ops::ControlFlow;
 
 /// No image would be a longer listpack than this, be it of many integers of 10 bytes each, or of few texts
 /// with up to 4 bytes more for each.
-pub(super) const IMAGE_LISTPACK_BYTES_MAX: u64 =
-    listpack::EMPTY_BYTES + FEW_BYTES_MAX as u64 + 4 * INSIDE.few;
-const _: () = assert!(listpack::EMPTY_BYTES + 10 * INSIDE.len_max < IMAGE_LISTPACK_BYTES_MAX);
+pub(super) const IMAGE_LISTPACK_BYTES_MAX: u64 = listpack::EMPTY_BYTES + FEW_BYTES_MAX as u64 + 4 * FEW;
+const _: () = assert!(listpack::EMPTY_BYTES + 10 * INSIDE.len_max() < IMAGE_LISTPACK_BYTES_MAX);
 
 impl Collection for ListTree {
     type Rules<'v> = &'v Limits;

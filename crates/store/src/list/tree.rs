@@ -1,7 +1,7 @@
 //! A list outside its entry: the packed tree, with what is needed to name it as Redis would (`listpack.rs`).
 //! Each edit costs what the tree's does and a few additions.
 use crate::End;
-use crate::inside::Inside;
+use crate::inside::{FEW_BYTES_MAX, Inside, Step};
 use crate::key_info::KeyInfo;
 use crate::list::listpack::{self, Encoding};
 use crate::outside::Outside;
@@ -11,7 +11,10 @@ use pack::seq::{Limits, Seq};
 use std::ops::ControlFlow;
 
 /// The limits of a list inside its entry.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128, few: 32 };
+pub(super) const INSIDE: Inside<2> =
+    Inside([Step { bytes: 192, len: 128 }, Step { bytes: FEW_BYTES_MAX, len: FEW }]);
+/// How many elements of any length.
+pub(super) const FEW: u64 = 32;
 /// If more elements than this are removed at once, their sizes are not added up.
 const SUMMED_LEN_MAX: u64 = 1024;
 

@@ -54,7 +54,7 @@ impl SetMut<'_> {
         if values.windows(2).any(|pair| pair[0] == pair[1]) {
             return false;
         }
-        if ints::len_bytes_of(values.len(), *first, *last) <= INSIDE.bytes_max {
+        if ints::len_bytes_of(values.len(), *first, *last) <= INSIDE.bytes_of_any() {
             ints::build(&mut self.edit.buffers_mut().text, &values);
             self.edit.fill_draft(Name::Intset);
         } else {

@@ -1,6 +1,6 @@
 //! A set that is not in the keyspace, or not yet: the result of a command that answers or stores a set.
 use super::edit::SetMut;
-use super::image::{Draft, INSIDE, Image};
+use super::image::{Draft, INDEXED_LEN_MIN, INSIDE, Image};
 use super::name::Name;
 use super::read::{Set, Source};
 use super::tree::SetTree;
@@ -8,6 +8,7 @@ use crate::settings::SetLimits;
 use crate::{Key, View};
 use base::Item;
 use base::hash::Seed;
+use pack::ItemIndex;
 use pack::set_image::ints;
 use std::ops::ControlFlow;
 
@@ -16,6 +17,8 @@ pub struct NewSet<'k> {
     pub(super) body: Body,
     pub(super) seed: &'k Seed,
     pub(super) limits: &'k SetLimits,
+    /// Of an image to which members are added one after the other, while nothing else is done to it.
+    index: Option<Box<ItemIndex>>,
 }
 
 /// Small or large.
@@ -26,7 +29,11 @@ pub(super) enum Body {
 
 impl<'k> NewSet<'k> {
     pub(super) fn new(name: Name, seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
-        NewSet { body: Body::Image(name, Vec::new()), seed, limits }
+        NewSet::of(Body::Image(name, Vec::new()), seed, limits)
+    }
+
+    pub(super) fn of(body: Body, seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
+        NewSet { body, seed, limits, index: None }
     }
 
     /// The set, to be read.
@@ -60,8 +67,11 @@ impl<'k> NewSet<'k> {
 
     /// Adds a member, and returns whether it is new.
     pub(super) fn insert(&mut self, member: Item<'_>) -> bool {
-        if matches!(self.body, Body::Image(..)) {
-            if self.read().has(member) {
+        if let Source::Image(image) = self.read().source {
+            if self.index.is_none() && image.len() >= INDEXED_LEN_MIN {
+                self.index = image.index();
+            }
+            if self.is_in_image(member) {
                 return false;
             }
             if self.add(member) {
@@ -78,15 +88,17 @@ impl<'k> NewSet<'k> {
     pub(super) fn add_ints(&mut self, values: &[i64]) {
         let (Some(first), Some(last)) = (values.first(), values.last()) else { return };
         let is_fresh = matches!(&self.body, Body::Image(Name::Intset, bytes) if bytes.is_empty());
-        if !is_fresh {
+        let is_intset = values.len() as u64 <= self.limits.intset_entries;
+        // One that is no "intset" may be an image of items.
+        let is_short = values.len() <= INSIDE.bytes_of_any();
+        if !is_fresh || !is_intset && is_short {
             return values.iter().for_each(|value| {
                 self.insert(Item::Int(*value));
             });
         }
-        let is_intset = values.len() as u64 <= self.limits.intset_entries;
         let name = if is_intset { Name::Intset } else { Name::Hashtable };
         let len_bytes = ints::len_bytes_of(values.len(), *first, *last);
-        if len_bytes > INSIDE.bytes_max {
+        if len_bytes > INSIDE.bytes_of_any() {
             self.body = Body::Members(Box::new(SetTree::of_ints(values, name)));
             return;
         }
@@ -96,21 +108,38 @@ impl<'k> NewSet<'k> {
         self.rename(name);
     }
 
+    fn is_in_image(&self, member: Item<'_>) -> bool {
+        match (&self.index, &self.body) {
+            (Some(index), Body::Image(_, bytes)) => index.has(bytes, member),
+            _ => self.read().has(member),
+        }
+    }
+
     /// Adds a member that is not there to the image, and returns whether it had room.
     fn add(&mut self, member: Item<'_>) -> bool {
-        let limits = self.limits;
-        self.draft().is_some_and(|mut draft| draft.add(member, limits))
+        let (limits, index) = (self.limits, self.index.take());
+        let Body::Image(name, bytes) = &mut self.body else { return false };
+        let (name_before, at) = (*name, bytes.len());
+        let is_added = Draft { name, bytes }.add(member, limits);
+        if let (Some(mut index), true) = (index, is_added && *name == name_before) {
+            index.add(member, at);
+            self.index = Some(index);
+        }
+        is_added
     }
 
     /// Removes a member, and returns whether it was one.
     pub(super) fn remove(&mut self, member: Item<'_>) -> bool {
+        self.index = None;
         match &mut self.body {
             Body::Image(name, bytes) => Draft { name, bytes }.remove(member),
             Body::Members(members) => members.remove(member, self.seed),
         }
     }
 
+    /// The image, to be edited.
     fn draft(&mut self) -> Option<Draft<'_>> {
+        self.index = None;
         match &mut self.body {
             Body::Image(name, bytes) => Some(Draft { name, bytes }),
             Body::Members(_) => None,
@@ -134,7 +163,10 @@ impl<'k> NewSet<'k> {
     fn rename(&mut self, name: Name) {
         match &mut self.body {
             Body::Members(members) => members.name = name,
-            Body::Image(old, bytes) => Draft { name: old, bytes }.rename(name),
+            Body::Image(old, bytes) => {
+                self.index = None;
+                Draft { name: old, bytes }.rename(name);
+            }
         }
         self.grow_if_over();
     }
@@ -156,7 +188,10 @@ impl<'k> NewSet<'k> {
         }
         match &mut self.body {
             Body::Members(members) => members.name = Name::Intset,
-            Body::Image(name, bytes) => Draft { name, bytes }.sort(),
+            Body::Image(name, bytes) => {
+                self.index = None;
+                Draft { name, bytes }.sort();
+            }
         }
         self.grow_if_over();
     }

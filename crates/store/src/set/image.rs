@@ -2,15 +2,23 @@
 //! sorted, everything else in order of insertion, because that is how Redis answers them.
 use super::name::Name;
 use crate::entry::Shape;
-use crate::inside::Inside;
+use crate::inside::{FEW_BYTES_MAX, Inside, Step};
 use crate::settings::SetLimits;
 use base::Item;
 use base::text::i64_len;
+use pack::ItemIndex;
 use pack::set_image::{TEXT_BYTES_MAX, ints, items};
 use std::ops::ControlFlow;
 
 /// The limits of a set inside its entry. A walk over its image is shorter than a cache miss is long.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: u64::MAX, few: 48 };
+pub(super) const INSIDE: Inside<3> = Inside([
+    Step { bytes: 192, len: u64::MAX },
+    Step { bytes: 768, len: 96 },
+    Step { bytes: FEW_BYTES_MAX, len: 48 },
+]);
+
+/// An image of fewer members is sooner walked over than indexed.
+pub(super) const INDEXED_LEN_MIN: u64 = 12;
 
 /// A small set, to read.
 #[derive(Clone, Copy)]
@@ -70,6 +78,11 @@ impl<'a> Image<'a> {
             (Name::Intset, Item::Bytes(_)) => false,
             _ => items::find(self.bytes, member).is_some(),
         }
+    }
+
+    /// For whoever looks for many members in it; None where it is searched by halves.
+    pub(super) fn index(&self) -> Option<Box<ItemIndex>> {
+        (self.name != Name::Intset).then(|| Box::new(ItemIndex::of(self.bytes)))
     }
 
     /// Visits every member until told to stop: ascending in an "intset", else in order of insertion.
@@ -149,7 +162,7 @@ impl Draft<'_> {
 
     fn add_int(&mut self, n: i64) -> bool {
         let Err(index) = ints::find(self.bytes, n) else { return true };
-        let has_room = ints::len_bytes_with(self.bytes, n) <= INSIDE.bytes_max;
+        let has_room = ints::len_bytes_with(self.bytes, n) <= INSIDE.bytes_of_any();
         if has_room {
             ints::insert(self.bytes, index, n);
         }

@@ -8,9 +8,8 @@
 //!
 //! The order of a small result, and the name of a stored one, are Redis's.
 use super::fresh::{Body, NewSet};
-use super::image::Image;
 use super::name::Name;
-use super::read::{Set, Source};
+use super::read::{Asked, Set, Source};
 use super::tree::SetTree;
 use super::walk::{self, Walk};
 use crate::kind::WrongType;
@@ -132,14 +131,15 @@ fn intersect(sets: &mut [Set<'_>], visit: &mut Visit<'_>) -> ControlFlow<()> {
     sets.sort_by_key(Set::len);
     let (first, others) = sets.split_first().expect("an intersection of at least one set");
     if first.is_in_order_of_insertion() {
+        let others: Vec<Asked<'_>> = others.iter().map(|set| Asked::new(*set, first.len())).collect();
         return first.visit(&mut |member| match others.iter().all(|set| set.has(member)) {
             true => visit(member),
             false => ControlFlow::Continue(()),
         });
     }
-    let Parts { mut walks, mut trees, images } = Parts::of(sets);
+    let Parts { mut walks, mut trees, images } = Parts::of(sets, first.len());
     let has_texts = trees.len() + images.len() == sets.len();
-    let mut visit = |member: Item<'_>| match images.iter().all(|image| image.contains(member)) {
+    let mut visit = |member: Item<'_>| match images.iter().all(|image| image.has(member)) {
         true => visit(member),
         false => ControlFlow::Continue(()),
     };
@@ -157,11 +157,12 @@ struct Parts<'s> {
     /// The sets outside their entries, for their texts.
     trees: Vec<&'s SetTree>,
     /// The images in order of insertion.
-    images: Vec<Image<'s>>,
+    images: Vec<Asked<'s>>,
 }
 
 impl<'s> Parts<'s> {
-    fn of(sets: &[Set<'s>]) -> Parts<'s> {
+    /// Images are asked for `times` members.
+    fn of(sets: &[Set<'s>], times: u64) -> Parts<'s> {
         let mut parts =
             Parts { walks: Vec::with_capacity(sets.len()), trees: Vec::new(), images: Vec::new() };
         for set in sets {
@@ -169,7 +170,7 @@ impl<'s> Parts<'s> {
                 Source::Image(image) if image.name == Name::Intset => {
                     parts.walks.push(Walk::of_image(image.bytes));
                 }
-                Source::Image(image) => parts.images.push(image),
+                Source::Image(_) => parts.images.push(Asked::new(*set, times)),
                 Source::Members(members) => {
                     parts.walks.push(Walk::of_tree(members));
                     parts.trees.push(members);
@@ -207,14 +208,15 @@ fn rest(first: Set<'_>, others: &[Set<'_>], visit: &mut Visit<'_>) -> ControlFlo
         Source::Members(own) => (Walk::of_tree(own), Some(own)),
         Source::Image(image) if image.name == Name::Intset => (Walk::of_image(image.bytes), None),
         Source::Image(image) => {
+            let others: Vec<Asked<'_>> = others.iter().map(|set| Asked::new(*set, image.len())).collect();
             return image.visit(&mut |member| match others.iter().any(|set| set.has(member)) {
                 true => ControlFlow::Continue(()),
                 false => visit(member),
             });
         }
     };
-    let Parts { mut walks, trees, images } = Parts::of(others);
-    let mut visit = |member: Item<'_>| match images.iter().any(|image| image.contains(member)) {
+    let Parts { mut walks, trees, images } = Parts::of(others, first.len());
+    let mut visit = |member: Item<'_>| match images.iter().any(|image| image.has(member)) {
         true => ControlFlow::Continue(()),
         false => visit(member),
     };
@@ -367,7 +369,7 @@ impl<'k> NewSet<'k> {
 
     /// A copy of a set, which shares all its leaves until one of the two is edited. O(1).
     fn copy_of(members: &SetTree, seed: &'k Seed, limits: &'k SetLimits) -> NewSet<'k> {
-        NewSet { body: Body::Members(Box::new(members.clone())), seed, limits }
+        NewSet::of(Body::Members(Box::new(members.clone())), seed, limits)
     }
 
     fn remove_all(&mut self, sets: &[Set<'_>]) {

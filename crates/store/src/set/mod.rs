@@ -3,7 +3,7 @@
 //! among a million integers costs one entry, and nothing is converted.
 //!
 //! ```text
-//!           image beyond 192 bytes, or a member of more than 247
+//!           neither 192 bytes, nor 768 and 96 members, nor 2 KB and 48, or a member of more than 247
 //!   image  ------------------------------------------------------>  tree
 //!          <------------------------------------------------------
 //!           at most 16 members whose image is half of that, after a removal

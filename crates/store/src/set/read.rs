@@ -1,5 +1,5 @@
 //! A set, to read: the same questions of an image and of what lies outside.
-use super::image::Image;
+use super::image::{INDEXED_LEN_MIN, Image};
 use super::name::Name;
 use super::tree::SetTree;
 use crate::entry::Meta;
@@ -10,6 +10,7 @@ use crate::{Halt, Key, View};
 use base::Item;
 use base::hash::Seed;
 use base::random::Random;
+use pack::ItemIndex;
 use std::ops::ControlFlow;
 
 /// A set, to read. It is lent by the view, or by a result that is not stored yet.
@@ -23,6 +24,31 @@ pub struct Set<'v> {
 pub(super) enum Source<'v> {
     Image(Image<'v>),
     Members(&'v SetTree),
+}
+
+/// A set that is asked for many members.
+pub(super) struct Asked<'v> {
+    set: Set<'v>,
+    index: Option<Box<ItemIndex>>,
+}
+
+impl<'v> Asked<'v> {
+    /// A set that will be asked for about so many.
+    pub(super) fn new(set: Set<'v>, times: u64) -> Asked<'v> {
+        let index = match set.source {
+            Source::Image(image) if times.min(image.len()) >= INDEXED_LEN_MIN => image.index(),
+            _ => None,
+        };
+        Asked { set, index }
+    }
+
+    #[inline]
+    pub(super) fn has(&self, member: Item<'_>) -> bool {
+        match (&self.index, self.set.source) {
+            (Some(index), Source::Image(image)) => index.has(image.bytes, member),
+            _ => self.set.has(member),
+        }
+    }
 }
 
 /// A sample of fewer than one member in so many is drawn member by member; a larger one is picked in one walk

@@ -390,7 +390,7 @@ impl<'v> ZSetMut<'v> {
         let (limits, len) = (*self.edit.rules.limits, image::len(self.draft()));
         self.edit.state = self.edit.state.with(member, len, &limits);
         let score = self.edit.state.kept(score);
-        if len < INSIDE.len_max && member.len() <= FEW_BYTES_MAX {
+        if len < INSIDE.len_max() && member.len() <= FEW_BYTES_MAX {
             return image::insert(self.draft(), member, score);
         }
         self.edit.grow();

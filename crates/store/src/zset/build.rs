@@ -36,7 +36,7 @@ impl ZSetMut<'_> {
         if !entries.is_sorted_by(|a, b| is_in_order(a, b)) {
             sort(entries);
         }
-        let may_be_image = entries.len() as u64 <= INSIDE.len_max
+        let may_be_image = entries.len() as u64 <= INSIDE.len_max()
             && entries.iter().map(|entry| entry.member.len()).max().unwrap_or(0) <= FEW_BYTES_MAX;
         if may_be_image {
             // Their members lie together, so the rest behind the prefix is all of a member.

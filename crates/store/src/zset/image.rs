@@ -3,13 +3,14 @@ use super::name::{Encoding, ZSetLimits};
 use super::tree::ZSetTree;
 use crate::edit::{Collection, Edit};
 use crate::entry::Shape;
-use crate::inside::Inside;
+use crate::inside::{FEW_BYTES_MAX, Inside, Step};
 use crate::keyspace::shard::Buffers;
 use base::hash::Seed;
 use pack::sorted::{Sorted, image};
 
 /// The limits of a sorted set inside its entry.
-pub(super) const INSIDE: Inside = Inside { bytes_max: 192, len_max: 128, few: 32 };
+pub(super) const INSIDE: Inside<2> =
+    Inside([Step { bytes: 192, len: 128 }, Step { bytes: FEW_BYTES_MAX, len: 32 }]);
 /// What an edit of a sorted set goes by.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules<'v> {

@@ -32,6 +32,11 @@ const ANY: u64 = 1_000_000_000_000;
 const MSET_10: &str = "MSET key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B \
     key:# 100B key:# 100B key:# 100B key:# 100B key:# 100B";
 
+const HMGET_12: &str = "HMGET f:# flag_1 flag_5 flag_9 flag_13 flag_17 flag_21 \
+    flag_25 flag_29 flag_33 flag_37 flag_41 flag_45";
+const HSET_12: &str = "HSET f:# flag_1 1 flag_5 5 flag_9 9 flag_13 3 flag_17 7 flag_21 1 \
+    flag_25 5 flag_29 9 flag_33 3 flag_37 7 flag_41 1 flag_45 5";
+
 #[rustfmt::skip]
 pub(super) const OPERATIONS: &[Operation] = &[
     of("get hit", "strings", "GET key:#", 200_000),
@@ -156,6 +161,26 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("hincrby of 20", "hash-20", "HINCRBY w:# count 1", 20_000),
     of("zincrby of 24", "zset-24", "ZINCRBY x:# 3 123e4567-e89b-12d3-a456-426614174015", 20_000),
     of("sismember of 44", "set-44", "SISMEMBER v:# 0000000000000030", 20_000),
+    of("hget of 50", "hash-50", "HGET f:# flag_31", 20_000),
+    of("hget none of 50", "hash-50", "HGET f:# none_3", 20_000),
+    of("hmget 12 of 50", "hash-50", HMGET_12, 20_000),
+    of("hset 12 of 50", "hash-50", HSET_12, 20_000),
+    of("hset of 50", "hash-50", "HSET f:# flag_31 off", 20_000),
+    of("hincrby of 50", "hash-50", "HINCRBY f:# flag_7 1", 20_000),
+    of("hgetall of 50", "hash-50", "HGETALL f:#", 20_000),
+    of("hlen of 50", "hash-50", "HLEN f:#", 20_000),
+    of("sismember of 90", "set-90", "SISMEMBER y:# word31", 20_000),
+    of("sismember none of 90", "set-90", "SISMEMBER y:# none31", 20_000),
+    of("sadd of 90", "set-90", "SADD y:# word31", 20_000),
+    of("smembers of 90", "set-90", "SMEMBERS y:#", 20_000),
+    of("sinter of 90", "set-90", "SINTER y:# y:#", 20_000),
+    of("sunion of 90", "set-90", "SUNION y:# y:#", 20_000),
+    of("sdiff of 90", "set-90", "SDIFF y:# y:#", 20_000),
+    of("smove of 90", "set-90", "SMOVE y:# y:# word31", 20_000),
+    of("rpoplpush of 50", "list-50", "RPOPLPUSH q:# q:#", 20_000),
+    of("lindex of 50", "list-50", "LINDEX q:# 31", 20_000),
+    of("lset of 50", "list-50", "LSET q:# 31 word30", 20_000),
+    of("lrange of 50", "list-50", "LRANGE q:# 0 -1", 20_000),
     of("scard of 24", "set-24", "SCARD v:#", 20_000),
     of("hset 16 new", "", "HSET nh:# [field:# #]*16", ANY),
     of("hset 1000 new", "", "HSET nh:# [field:# #]*1000", ANY),
@@ -289,6 +314,15 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
     ("list-24", |send| keyed(send, 20_000, |n| elements("RPUSH", &format!("u:{n}"), 0..24, uuid))),
     ("hash-20", |send| {
         keyed(send, 20_000, |n| pairs("HSET", "w", n, 20, |i| (format!("field:{i}"), uuid(i))))
+    }),
+    ("hash-50", |send| {
+        keyed(send, 20_000, |n| pairs("HSET", "f", n, 50, |i| (format!("flag_{i}"), (i % 10).to_string())))
+    }),
+    ("list-50", |send| {
+        keyed(send, 20_000, |n| elements("RPUSH", &format!("q:{n}"), 0..50, |i| format!("word{i}")))
+    }),
+    ("set-90", |send| {
+        keyed(send, 20_000, |n| elements("SADD", &format!("y:{n}"), 0..90, |i| format!("word{i}")))
     }),
     ("zset-24", |send| keyed(send, 20_000, |n| pairs("ZADD", "x", n, 24, |i| (i.to_string(), uuid(i))))),
     ("set-24", |send| keyed(send, 20_000, |n| elements("SADD", &format!("v:{n}"), 0..24, uuid))),
