@@ -141,9 +141,12 @@ impl Seq {
     pub fn set(&mut self, index: u64, value: &[u8], limits: &Limits) {
         let item = Item::classify(value);
         let (location, at) = self.chain.find(index).expect("the element exists");
-        self.edit(location, at..at + 1, Some(item), limits, |block| {
+        let is_smaller = self.edit(location, at..at + 1, Some(item), limits, |block| {
             leaf::set(block, at, item, limits.len_max())
         });
+        if is_smaller {
+            self.join_beside(index, limits);
+        }
     }
 
     /// Inserts before element `index` (at most `len`).
@@ -259,7 +262,7 @@ impl Seq {
     }
 
     /// Replaces `gap` of a leaf by `item`, as `edit` does it where the leaf has room for that; else the leaf
-    /// is split around the gap.
+    /// is split around the gap. Returns whether leaves have become smaller, so that some may be joined.
     #[inline(always)]
     fn edit(
         &mut self,
@@ -268,13 +271,31 @@ impl Seq {
         item: Option<Item<'_>>,
         limits: &Limits,
         edit: impl FnOnce(&mut Block) -> Result<(), Full>,
-    ) {
+    ) -> bool {
         let keeps_count = gap.len() == usize::from(item.is_some());
+        let slack = if gap.is_empty() { usize::MAX } else { slack(self.chain.block(&location)) };
         match self.edit_leaf(&location, limits, edit) {
             Ok(()) if keeps_count => {}
             Ok(()) => self.chain.recount(&location),
-            Err(Full) => self.split_around(location, gap, item, limits),
+            Err(Full) => {
+                self.split_around(location, gap, item, limits);
+                return true;
+            }
         }
+        self.give_back(&location, slack)
+    }
+
+    /// Gives back the room of a leaf that has lost some of what it had, where that is much now: `slack` is what
+    /// it had before. Returns whether it did.
+    #[inline]
+    fn give_back(&mut self, location: &Location, slack_before: usize) -> bool {
+        let block = self.chain.block(location);
+        let is_middle = matches!(location, Location::Middle(_));
+        if slack(block) <= slack_before || !is_sparse(block) || !is_middle && self.is_long() {
+            return false;
+        }
+        leaf::seal(self.chain.block_mut(location));
+        true
     }
 
     /// Edits a leaf where it lies: one that was compressed is opened first, and closed again.
@@ -346,6 +367,19 @@ impl Seq {
         }
     }
 
+    /// Joins the leaf of element `index` with the one before it and the one behind it, where they are small.
+    #[cold]
+    fn join_beside(&mut self, index: u64, limits: &Limits) {
+        for end in [End::Head, End::Tail] {
+            if let Some((here, _)) = self.chain.find(index)
+                && let Some(other) = self.chain.next(&here, end)
+            {
+                let (left, right) = if end == End::Head { (other, here) } else { (here, other) };
+                self.join(left, right, limits);
+            }
+        }
+    }
+
     /// Gives back the room of the leaf at an end, but in a long list.
     #[cold]
     fn shrink_end(&mut self, end: End) {
@@ -356,6 +390,7 @@ impl Seq {
         }
     }
 
+    /// Joins two neighbours if both are small.
     fn join(&mut self, left: Location, right: Location, limits: &Limits) {
         let (a, b) = (self.chain.block(&left), self.chain.block(&right));
         let count = leaf::count(a) + leaf::count(b);
@@ -429,10 +464,16 @@ fn new_leaf(end: End, item: Item<'_>, limits: &Limits, start: Start) -> Block {
     block
 }
 
+/// How much of a leaf is room; nothing of one that is compressed.
+#[inline]
+fn slack(block: &Block) -> usize {
+    if compressed::is_compressed(block) { 0 } else { leaf::slack_bytes(block) }
+}
+
 /// Whether much of a leaf is room.
 #[inline]
 fn is_sparse(block: &Block) -> bool {
-    block.len() > SPARSE_BYTES_MIN && leaf::slack_bytes(block) > block.len() / SPARSE_PART
+    block.len() > SPARSE_BYTES_MIN && slack(block) > block.len() / SPARSE_PART
 }
 
 /// The two sides of `gap` as leaves of their own, with room for a third between them; None for a side without

@@ -331,3 +331,29 @@ fn a_clone_shares_every_leaf_until_one_is_written() {
     assert_eq!(snapshot.get(5_000, text), Some(b"value 5000".to_vec()));
     assert_eq!(seq.get(5_001, text), Some(b"changed".to_vec()));
 }
+
+/// Asserts that a list takes about what one takes that is built of the same elements.
+fn assert_tight(seq: &Seq, what: &str) {
+    let all = texts(seq, 0, End::Tail, usize::MAX);
+    let built = filled(&DEFAULT, all.len() as u64, |n| all[n as usize].clone());
+    let (kept, fresh) = (seq.allocated_bytes(), built.allocated_bytes());
+    assert!(kept <= (fresh * 2).max(640), "{what}: {kept}, fresh {fresh}");
+}
+
+#[test]
+fn elements_that_become_shorter_or_go_from_the_middle_leave_no_room_behind() {
+    for (len, bytes) in [(30, 1100), (100, 120), (3000, 100), (3000, 12), (40, 6000)] {
+        let long = |n: u64| format!("{n:0bytes$}").into_bytes();
+        let mut shorter = filled(&DEFAULT, len, long);
+        for index in 0..len {
+            shorter.set(index, b"ok", &DEFAULT);
+        }
+        assert_tight(&shorter, &format!("{len} of {bytes} made shorter"));
+        let mut thinner = filled(&DEFAULT, len, long);
+        // Seven of eight, from the head on.
+        for index in 0..len / 8 {
+            (0..7).for_each(|_| thinner.remove(index, 1, &DEFAULT));
+        }
+        assert_tight(&thinner, &format!("an eighth of {len} of {bytes}"));
+    }
+}

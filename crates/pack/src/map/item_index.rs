@@ -2,8 +2,8 @@
 //! image: an intersection of two sets of ninety is ninety look-ups, each a walk over half an image.
 //!
 //! A table of 256 offsets, found by a byte made of an item's code and its ends; items of one byte lie in
-//! slots behind each other. It is made in one walk and lives as long as a command. Whoever chooses members that all
-//! have one byte makes it a walk again, no longer than that over the image.
+//! slots behind each other. It is made in one walk and lives as long as a command. Whoever chooses members
+//! that all have one byte makes it a walk again, no longer than that over the image.
 use crate::map::set_image::items::{self, Head};
 use base::Item;
 

@@ -1,6 +1,6 @@
 //! The sorted set: members with a score each, ordered by both, in a packed tree of scored leaves
-//! (`scored.rs`) with counts; beside it, from the second leaf on, the member index (`index.rs`), which says
-//! the score of a member.
+//! (`scored.rs`) with counts; beside it, from the second leaf on until there is again one that is not nearly
+//! full, the member index (`index.rs`), which says the score of a member.
 //!
 //! ```text
 //! member --hash--> index: place, score --(score, member)--> tree: leaf, entry; counts passed are its rank
@@ -47,7 +47,7 @@ pub use crate::tree::end::End;
 #[derive(Clone)]
 pub struct Sorted {
     tree: Tree<ByScore, Block>,
-    /// The member index; None while there is only one leaf.
+    /// The member index; None where there was only one leaf so far.
     index: Option<Index>,
     /// Members of long runs of one score, by hash ([`long_runs`]).
     long_runs: Option<Box<LongRuns>>,
@@ -676,9 +676,12 @@ impl Sorted {
         );
     }
 
-    /// Drops the index of a set that has become one leaf, and so needs none.
+    /// Drops the index of a set that has become one leaf, and so needs none. One of a leaf that is nearly full
+    /// stays: the next member may begin a second leaf, and the index would have to be made anew.
     fn settle_index(&mut self) {
-        if self.tree.height() < 2 {
+        let is_full =
+            |leaf: &Block| scored::count(leaf) > COUNT_MAX * 3 / 4 || leaf.len() > BYTES_MAX * 3 / 4;
+        if self.tree.height() < 2 && !self.tree.first().is_some_and(|path| is_full(self.tree.leaf(&path))) {
             self.index = None;
         }
     }

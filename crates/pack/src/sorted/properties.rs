@@ -336,3 +336,28 @@ fn a_set_of_all_its_entries_fills_its_leaves() {
     let set = Sorted::of_entries(&SEED, &entries).expect("each member is there once");
     assert_eq!(set.stats().scored.nodes, 20_000_u64.div_ceil(COUNT_MAX as u64));
 }
+
+/// A queue of jobs by time that has as many as a leaf: the newest comes and goes.
+#[test]
+fn a_full_leaf_keeps_its_index_while_members_come_and_go_at_its_end() {
+    let (mut set, mut twin) = (Sorted::new(), Twin::new());
+    let name = |n: usize| format!("job:{n}").into_bytes();
+    let mut add = |set: &mut Sorted, n: usize| {
+        set.update(&SEED, &name(n), |_| Some(n as f64));
+        twin.insert(name(n), n as f64);
+    };
+    (0..=COUNT_MAX).for_each(|n| add(&mut set, n));
+    for _ in 0..3 {
+        assert!(set.index.is_some() && set.tree.height() == 2);
+        set.remove(&SEED, &name(COUNT_MAX));
+        assert!(set.index.is_some() && set.tree.height() == 1);
+        add(&mut set, COUNT_MAX);
+    }
+    check(&set, &twin);
+    for n in (COUNT_MAX * 3 / 4..=COUNT_MAX).rev() {
+        set.remove(&SEED, &name(n));
+        twin.remove(&name(n));
+        check(&set, &twin);
+    }
+    assert!(set.index.is_none() && set.len() == COUNT_MAX as u64 * 3 / 4);
+}
