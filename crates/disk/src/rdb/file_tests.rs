@@ -1,5 +1,6 @@
 //! Whole files: written from a keyspace, loaded into another, cut short, changed, and written to disks that
 //! fail.
+use super::kind::Type;
 use super::load_file::{FileReader, LoadCounts, LoadError, LoadRules, Piece};
 use super::save::Form as ValueForm;
 use super::save_file::{About, FileForm, Output, SaveError, save_file};
@@ -153,10 +154,18 @@ fn saved(keyspace: &Keyspace) -> Vec<u8> {
 
 /// Loads a file. Returns what became of its keys, and how many of them were too large for a batch.
 fn load(keyspace: &Keyspace, file: &[u8], now: Millis) -> Result<(LoadCounts, usize), LoadError> {
-    let settings = Settings::default();
+    load_with(keyspace, file, now, &Settings::default())
+}
+
+fn load_with(
+    keyspace: &Keyspace,
+    file: &[u8],
+    now: Millis,
+    settings: &Settings,
+) -> Result<(LoadCounts, usize), LoadError> {
     let go_on = || ControlFlow::Continue(());
-    let rules = LoadRules { keyspace, settings: &settings, now, replaces: false, go_on: &go_on };
-    let mut reader = FileReader::open(file, &settings, true)?;
+    let rules = LoadRules { keyspace, settings, now, replaces: false, go_on: &go_on };
+    let mut reader = FileReader::open(file, settings, true)?;
     let sorted = Sorted::new(keyspace.shards(), reader.version());
     let (mut counts, mut large) = (LoadCounts::default(), 0);
     let mut sorter = Sorter::new(&sorted);
@@ -356,5 +365,82 @@ fn collections_of_more_elements_than_are_gathered_at_once_are_loaded_whole() {
                 assert_eq!(due, is_timed && n.is_multiple_of(5));
             }
         });
+    }
+}
+
+/// What was taken once is loaded, whatever a client could send now: values, and blocks of elements none of which
+/// is too long. An element that is too long is not.
+#[test]
+fn values_and_blocks_in_a_file_are_as_long_as_they_are() {
+    let mut settings = Settings { proto_max_bulk_len_bytes: 100, ..Settings::default() };
+    settings.lengths.element_bytes_max = 100;
+    let (from, to) = (keyspace(1), keyspace(2));
+    for (key, text) in [("string", "incompressible".to_owned()), ("long", "x".repeat(5000))] {
+        edit(&from, 0, key, |view, key| view.put_string(key, text.as_bytes(), Form::Auto, Expiry::Clear));
+    }
+    edit(&from, 0, "hash", |view, key| {
+        let mut hash = view.hash_or_new(key).unwrap();
+        for n in 0..15 {
+            hash.set(format!("{n:050}").as_bytes(), format!("{n:060}").as_bytes(), Lifetime::Endless);
+        }
+    });
+    edit(&from, 0, "ints", |view, key| {
+        let mut set = view.set_or_new(key).unwrap();
+        (0..100).for_each(|n| assert!(set.insert(format!("{}", n * 1_000_003).as_bytes())));
+    });
+    edit(&from, 0, "stream", |view, key| {
+        let limits = view.settings().stream;
+        view.stream_or_new(key).unwrap().add(Id { ms: 1, seq: 0 }, &OnePair(&[b'v'; 300]), &limits);
+    });
+    load_with(&to, &saved(&from), NOW, &settings).unwrap();
+    assert!(contents(&from) == contents(&to));
+    for (field, value) in [(101, 1), (1, 101)] {
+        let from = keyspace(1);
+        edit(&from, 0, "hash", |view, key| {
+            let mut hash = view.hash_or_new(key).unwrap();
+            // Not compressed, and kept as one block by the settings of that time.
+            hash.set(&vec![b'f'; field], &vec![b'v'; value], Lifetime::Endless);
+        });
+        let refused = load_with(&keyspace(2), &saved(&from), NOW, &settings);
+        assert!(format!("{refused:?}").contains("longer than it may be"), "{field} {value}: {refused:?}");
+    }
+}
+
+/// The limits of a type may allow any length; a block is in memory as a whole, and no server reads one of 4 GB.
+#[test]
+fn a_collection_of_many_bytes_is_no_block_whatever_the_limits_allow() {
+    let mut settings = Settings::default();
+    settings.hash.value = u64::MAX;
+    (settings.zset.listpack_value_bytes, settings.set.listpack_value_bytes) = (u64::MAX, u64::MAX);
+    let form = ValueForm { version: VERSION_WRITTEN, compresses: false };
+    for (bytes, is_block) in [(200, true), (2000, false)] {
+        let keyspace = keyspace(1);
+        let text = |n: usize| format!("{n:0bytes$}").into_bytes();
+        edit(&keyspace, 0, "hash", |view, key| {
+            let mut hash = view.hash_or_new(key).unwrap();
+            (0..40).for_each(|n| assert!(hash.set(&text(n), b"1", Lifetime::Endless)));
+        });
+        edit(&keyspace, 0, "timed", |view, key| {
+            let mut hash = view.hash_or_new(key).unwrap();
+            (0..40).for_each(|n| assert!(hash.set(&text(n), b"1", Lifetime::Until(LATER))));
+        });
+        edit(&keyspace, 0, "zset", |view, key| {
+            let mut zset = view.zset_or_new(key).unwrap();
+            (0..40).for_each(|n| assert!(zset.update(&text(n), |_| Some(1.5)).is_none()));
+        });
+        let mut kinds = Vec::new();
+        for db in keyspace.freeze(NOW, Policy::NoEviction).into_dbs() {
+            let mut add = |entry: FrozenEntry<'_>| {
+                kinds.push((entry.key.to_vec(), payload::dump(entry.value, &settings, form)[0]));
+                ControlFlow::Continue(())
+            };
+            let _ = db.into_shards().try_for_each(|shard| shard.visit(&mut add));
+        }
+        kinds.sort();
+        let expected = match is_block {
+            true => [Type::HashListpack, Type::TimedHashListpack, Type::ZSetListpack],
+            false => [Type::Hash, Type::TimedHash, Type::ZSet],
+        };
+        assert_eq!(kinds.iter().map(|kind| kind.1).collect::<Vec<_>>(), expected.map(|kind| kind as u8));
     }
 }

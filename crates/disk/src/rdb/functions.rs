@@ -44,7 +44,7 @@ pub(super) fn save_library(writer: &mut Writer<'_>, code: &[u8]) {
 /// The codes of a payload's libraries, in their order.
 pub fn read_libraries(payload: &[u8], settings: &Settings) -> Result<Vec<Vec<u8>>, LibrariesError> {
     let (bytes, version) = check(payload).map_err(|_| LibrariesError::Footer)?;
-    let mut reader = Reader::new(Slice::new(bytes), version, LengthsMax::of(settings));
+    let mut reader = Reader::new(Slice::new(bytes), version, LengthsMax::of_payload(settings));
     let mut codes = Vec::new();
     while reader.source.at() < bytes.len() as u64 {
         match reader.byte() {

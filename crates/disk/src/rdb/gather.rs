@@ -2,7 +2,7 @@
 //!
 //! The elements of a block (a listpack, a ziplist) are lent from its bytes. Those that come one by one are
 //! copied, so there is a bound on how many are gathered; those behind it are added to what was built.
-use super::read::Reader;
+use super::read::{Reader, TOO_LONG};
 use crate::source::{Broken, Source};
 use base::Item;
 use pack::classic;
@@ -25,6 +25,16 @@ impl<'b> Packed<'b> {
             Packed::Listpack(listpack) => listpack.next_entry(),
             Packed::Ziplist(ziplist) => ziplist.next_entry(),
         }
+    }
+
+    /// Goes through all entries, none of which may be longer as an element.
+    pub(super) fn check_lengths(&mut self, bytes_max: usize) -> Result<(), classic::Broken> {
+        while let Some(entry) = self.next_entry()? {
+            if matches!(entry, Item::Bytes(text) if text.len() > bytes_max) {
+                return Err(classic::Broken { what: TOO_LONG, at: 0 });
+            }
+        }
+        Ok(())
     }
 
     /// The next entry as an element: an integer where its text reads as one.

@@ -104,13 +104,19 @@ fn read_packed<S: Source>(
     layout: Layout,
     visit: impl FnOnce(&mut Packed<'_>) -> Result<(), classic::Broken>,
 ) -> Result<(), Broken> {
-    let at = reader.source.at();
-    let text = reader.element()?;
-    let packed = match layout {
+    let (at, element_bytes_max) = (reader.source.at(), reader.element_bytes_max());
+    let text = reader.string()?;
+    let open = || match layout {
         Layout::Listpack => Listpack::new(text).map(Packed::Listpack),
         Layout::Ziplist => Ziplist::new(text).map(Packed::Ziplist),
     };
-    packed.and_then(|mut packed| visit(&mut packed)).map_err(|broken| in_block(broken, at))
+    let read = || {
+        if text.len() > element_bytes_max {
+            open()?.check_lengths(element_bytes_max)?;
+        }
+        visit(&mut open()?)
+    };
+    read().map_err(|broken| in_block(broken, at))
 }
 
 /// An error inside a block as an error of the value, in whose bytes the block begins at `at`.
@@ -162,7 +168,7 @@ fn load_set(set: &mut SetMut<'_>, kind: Type, reader: &mut Reader<impl Source>) 
     match kind {
         Type::SetInts => {
             let at = reader.source.at();
-            let values = IntSet::new(reader.element()?).and_then(IntSet::values);
+            let values = IntSet::new(reader.string()?).and_then(IntSet::values);
             // The integers ascend, so none is there twice.
             set.build_ints(values.map_err(|broken| in_block(broken, at))?);
             Ok(())

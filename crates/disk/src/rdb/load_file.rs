@@ -167,7 +167,7 @@ pub struct FileReader<R> {
 impl<R: Read> FileReader<R> {
     /// Reads the header. `checks` says whether the checksum at the end will be looked at.
     pub fn open(input: R, settings: &Settings, checks: bool) -> Result<FileReader<R>, LoadError> {
-        let lengths_max = LengthsMax::of(settings);
+        let lengths_max = LengthsMax::of_file(settings);
         let mut reader = Reader::new(Stream::new(input), 0, lengths_max);
         let header = reader.array::<HEADER_BYTES>();
         let header = header.map_err(|broken| failed(&mut reader, broken))?;
@@ -303,7 +303,7 @@ fn failed<R>(reader: &mut Reader<Stream<R>>, broken: Broken) -> LoadError {
 impl Batch {
     /// A reader for parts of it.
     pub(super) fn reader(&self, rules: &LoadRules<'_>) -> Reader<Slice<'_>> {
-        Reader::new(self.part(0..0), self.version, LengthsMax::of(rules.settings))
+        Reader::new(self.part(0..0), self.version, LengthsMax::of_file(rules.settings))
     }
 
     /// Its keys: each is a part, from what stands in front of it to the end of its value.

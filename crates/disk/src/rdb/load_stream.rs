@@ -88,7 +88,7 @@ fn load_node(entries: &mut Entries<'_>, reader: &mut Reader<impl Source>) -> Res
     let first = reader.element()?.try_into().map(raw_id);
     let Ok(first) = first else { return reader.broken("an id has not 16 bytes") };
     let at = reader.source.at();
-    let mut listpack = Listpack::new(reader.element()?).map_err(|broken| in_block(broken, at))?;
+    let mut listpack = Listpack::new(reader.string()?).map_err(|broken| in_block(broken, at))?;
     load_entries(entries, first, &mut listpack).map_err(|broken| in_block(broken, at))
 }
 

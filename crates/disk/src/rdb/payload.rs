@@ -50,7 +50,7 @@ pub fn check(payload: &[u8]) -> Result<(&[u8], u16), PayloadError> {
 /// Puts the value of a payload under `key`, which holds nothing, and still holds nothing after an error.
 pub fn restore(view: &mut View<'_>, key: &Key<'_>, payload: &[u8]) -> Result<(), PayloadError> {
     let (value, version) = check(payload)?;
-    let lengths_max = LengthsMax::of(view.settings());
+    let lengths_max = LengthsMax::of_payload(view.settings());
     let mut reader = Reader::new(Slice::new(value), version, lengths_max);
     read(view, key, &mut reader).map_err(PayloadError::Broken)
 }

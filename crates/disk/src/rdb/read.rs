@@ -17,22 +17,32 @@ const INT_16: u8 = 1;
 const INT_32: u8 = 2;
 const COMPRESSED: u8 = 3;
 
-const TOO_LONG: &str = "a string is longer than it may be, or can be";
+pub(super) const TOO_LONG: &str = "a string is longer than it may be, or can be";
+const NOT_AS_SAID: &str = "a compressed string is not what it is said to be";
+
+/// A compressed text of more bytes than that is gone through before room is made for it.
+const TRUSTED_BYTES_MAX: u64 = 1 << 20;
 
 /// How long the strings that are read may be, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LengthsMax {
-    /// A string that is a value.
-    pub(crate) text: u64,
-    /// An element, a field, a member, and a block of them.
-    pub(crate) element: u64,
+    /// A string that is a value, or a block of elements.
+    text: u64,
+    /// An element, a field, a member.
+    element: u64,
 }
 
 impl LengthsMax {
-    /// The limits by the settings in force.
-    pub(crate) fn of(settings: &store::Settings) -> LengthsMax {
+    /// The limits on what a client sends, by the settings in force.
+    pub(crate) fn of_payload(settings: &store::Settings) -> LengthsMax {
         let element = settings.lengths.element_bytes_max as u64;
         LengthsMax { text: element.max(settings.proto_max_bulk_len_bytes), element }
+    }
+
+    /// The limits on what a file holds. Values and blocks were taken once, under whatever settings were in
+    /// force then; nothing is made room for before it is there.
+    pub(crate) fn of_file(settings: &store::Settings) -> LengthsMax {
+        LengthsMax { text: u64::MAX, element: settings.lengths.element_bytes_max as u64 }
     }
 }
 
@@ -97,12 +107,17 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// A string that is a value. It is lent until the next call.
+    /// A string that is a value, or a block of elements. It is lent until the next call.
     pub(crate) fn string(&mut self) -> Result<&[u8], Broken> {
         self.string_of(self.lengths_max.text)
     }
 
-    /// An element, a field or a member, or a block of them.
+    /// How long an element may be.
+    pub(crate) fn element_bytes_max(&self) -> usize {
+        usize::try_from(self.lengths_max.element).unwrap_or(usize::MAX)
+    }
+
+    /// An element, a field or a member.
     pub(crate) fn element(&mut self) -> Result<&[u8], Broken> {
         self.string_of(self.lengths_max.element)
     }
@@ -198,9 +213,12 @@ impl<S: Source> Reader<S> {
         if len > len_max || len > lzf::len_max(compressed.len()) as u64 {
             return Err(broken(TOO_LONG));
         }
+        if len > TRUSTED_BYTES_MAX && lzf::decompressed_len(compressed) != Ok(len as usize) {
+            return Err(broken(NOT_AS_SAID));
+        }
         // What the last text left is written over.
         self.text.resize(len as usize, 0);
         let done = lzf::decompress(compressed, &mut self.text);
-        done.map_err(|_| broken("a compressed string is not what it is said to be"))
+        done.map_err(|_| broken(NOT_AS_SAID))
     }
 }

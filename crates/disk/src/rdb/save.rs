@@ -26,6 +26,11 @@ pub struct Form {
 const VERSION_SET_LISTPACK: u16 = 11;
 /// About how many bytes a node of a list or of a stream may have, if it holds more than one entry.
 pub(crate) const NODE_BYTES_MAX: u64 = 8192;
+/// About how many bytes a collection takes that is written as one block, whatever the settings allow: the
+/// block is in memory while it is written and when it is read.
+const BLOCK_BYTES_MAX: u64 = if cfg!(test) { 32 << 10 } else { 16 << 20 };
+/// An element takes at most so many bytes beside its text, a score among them.
+const BESIDE_BYTES_MAX: u64 = 40;
 
 /// Writes the type and the value. Returns the version that has to be known to read it.
 pub(crate) fn save(writer: &mut Writer<'_>, value: ValueRef<'_>, settings: &Settings) -> u16 {
@@ -134,26 +139,31 @@ fn close_node(writer: &mut Writer<'_>, node: &mut ListpackWriter) {
     }
 }
 
-/// Whether a collection has so few elements, and all of them so short, that it is written as one block.
+/// Whether a collection has so few elements, all of them so short and no more together than a block may have,
+/// that it is written as one block.
 struct Small {
     value_bytes_max: u64,
+    /// What the block may still take.
+    bytes_left: u64,
     is_small: bool,
 }
 
 impl Small {
     fn of(count: u64, count_max: u64, value_bytes_max: u64) -> Small {
-        Small { value_bytes_max, is_small: count <= count_max }
+        Small { value_bytes_max, bytes_left: BLOCK_BYTES_MAX, is_small: count <= count_max }
     }
 
     fn look(&mut self, len: usize) -> ControlFlow<()> {
-        self.is_small &= len as u64 <= self.value_bytes_max;
+        let left = self.bytes_left.checked_sub(len as u64 + BESIDE_BYTES_MAX);
+        self.is_small &= left.is_some() && len as u64 <= self.value_bytes_max;
+        self.bytes_left = left.unwrap_or(0);
         if self.is_small { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 }
 
 fn save_set(writer: &mut Writer<'_>, set: &Set<'_>, settings: &Settings) {
     let limits = settings.set;
-    if let Some(ints) = ints(set, limits.intset_entries) {
+    if let Some(ints) = ints(set, limits.intset_entries.min(BLOCK_BYTES_MAX / 8)) {
         writer.put_type(Type::SetInts);
         return writer.string(&int_set::written(&ints));
     }

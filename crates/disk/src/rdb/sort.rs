@@ -83,7 +83,7 @@ impl Sorted {
             }
         }
         records.sort_unstable();
-        let mut reader = Reader::new(Slice::new(&[]), self.version, LengthsMax::of(rules.settings));
+        let mut reader = Reader::new(Slice::new(&[]), self.version, LengthsMax::of_file(rules.settings));
         let (mut name, mut bytes) = (Vec::new(), 0);
         let mut ends = Vec::new();
         for (.., index, at) in records {

@@ -284,7 +284,8 @@ impl ListpackWriter {
     /// Writes the end and the header, and lends the whole listpack; [`ListpackWriter::clear`] begins another.
     pub fn finish(&mut self) -> &[u8] {
         self.bytes.push(END);
-        let (bytes, count) = (self.bytes.len() as u32, u16::try_from(self.count).unwrap_or(UNKNOWN));
+        let bytes = u32::try_from(self.bytes.len()).expect("a listpack is shorter than 4 GB");
+        let count = u16::try_from(self.count).unwrap_or(UNKNOWN);
         self.bytes[..4].copy_from_slice(&bytes.to_le_bytes());
         self.bytes[4..HEADER_BYTES].copy_from_slice(&count.to_le_bytes());
         &self.bytes

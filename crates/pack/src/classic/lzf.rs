@@ -19,6 +19,8 @@
 pub struct Corrupt;
 
 const LITERALS_MAX: usize = 32;
+/// A control byte below that begins literals.
+const LITERALS: u8 = LITERALS_MAX as u8;
 /// Copies of up to so many bytes are made with as many, where there is room.
 const STRIDE: usize = 16;
 const COPY_MIN: usize = 3;
@@ -35,7 +37,7 @@ pub fn decompress(mut input: &[u8], target: &mut [u8]) -> Result<(), Corrupt> {
     let mut filled = 0;
     while let Some((&control, rest)) = input.split_first() {
         input = rest;
-        if control < LITERALS_MAX as u8 {
+        if control < LITERALS {
             let (literals, rest) = input.split_at_checked(usize::from(control) + 1).ok_or(Corrupt)?;
             let end = filled + literals.len();
             let whole = (target.get_mut(filled..filled + LITERALS_MAX), input.first_chunk::<LITERALS_MAX>());
@@ -53,6 +55,23 @@ pub fn decompress(mut input: &[u8], target: &mut [u8]) -> Result<(), Corrupt> {
         }
     }
     if filled == target.len() { Ok(()) } else { Err(Corrupt) }
+}
+
+/// How many bytes these compressed ones stand for, if they are what they seem: a walk that writes nothing.
+pub fn decompressed_len(mut input: &[u8]) -> Result<usize, Corrupt> {
+    let mut len = 0_usize;
+    while let Some((&control, rest)) = input.split_first() {
+        let more;
+        (more, input) = match control {
+            ..LITERALS => {
+                let (literals, rest) = rest.split_at_checked(usize::from(control) + 1).ok_or(Corrupt)?;
+                (literals.len(), rest)
+            }
+            _ => copy_of(control, rest).map(|(_, len, rest)| (len, rest))?,
+        };
+        len = len.checked_add(more).ok_or(Corrupt)?;
+    }
+    Ok(len)
 }
 
 /// Reads a copy: how far back it begins, its length, and the input behind it.
@@ -243,6 +262,7 @@ mod tests {
         compressor.compress(input, &mut packed);
         assert!(input.len() <= len_max(packed.len()));
         let mut opened = vec![0; input.len()];
+        assert_eq!(decompressed_len(&packed), Ok(input.len()));
         assert_eq!(decompress(&packed, &mut opened), Ok(()));
         assert!(opened == input && packed.len() <= input.len() + input.len() / 32 + 1);
     }
@@ -291,7 +311,8 @@ mod tests {
                 bad[at] = random.next_u64() as u8;
             }
             bad.truncate(random.below(bad.len() as u64 + 1) as usize);
-            let _ = decompress(&bad, &mut [0; 576]);
+            let is_right = decompress(&bad, &mut [0; 576]).is_ok();
+            assert!(!is_right || decompressed_len(&bad) == Ok(576));
         }
         assert_eq!(decompress(&[0x20, 0x00], &mut [0; 3]), Err(Corrupt));
         assert_eq!(decompress(&[0x00, 0x61], &mut [0; 3]), Err(Corrupt));

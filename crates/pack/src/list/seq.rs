@@ -285,8 +285,8 @@ impl Seq {
         self.give_back(&location, slack)
     }
 
-    /// Gives back the room of a leaf that has lost some of what it had, where that is much now: `slack` is what
-    /// it had before. Returns whether it did.
+    /// Gives back the room of a leaf that has lost some of what it had, where that is much now: `slack` is
+    /// what it had before. Returns whether it did.
     #[inline]
     fn give_back(&mut self, location: &Location, slack_before: usize) -> bool {
         let block = self.chain.block(location);

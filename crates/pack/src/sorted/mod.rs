@@ -676,8 +676,8 @@ impl Sorted {
         );
     }
 
-    /// Drops the index of a set that has become one leaf, and so needs none. One of a leaf that is nearly full
-    /// stays: the next member may begin a second leaf, and the index would have to be made anew.
+    /// Drops the index of a set that has become one leaf, and so needs none. One of a leaf that is nearly
+    /// full stays: the next member may begin a second leaf, and the index would have to be made anew.
     fn settle_index(&mut self) {
         let is_full =
             |leaf: &Block| scored::count(leaf) > COUNT_MAX * 3 / 4 || leaf.len() > BYTES_MAX * 3 / 4;
