@@ -368,8 +368,8 @@ fn collections_of_more_elements_than_are_gathered_at_once_are_loaded_whole() {
     }
 }
 
-/// What was taken once is loaded, whatever a client could send now: values, and blocks of elements none of which
-/// is too long. An element that is too long is not.
+/// What was taken once is loaded, whatever a client could send now: values, and blocks of elements none of
+/// which is too long. An element that is too long is not.
 #[test]
 fn values_and_blocks_in_a_file_are_as_long_as_they_are() {
     let mut settings = Settings { proto_max_bulk_len_bytes: 100, ..Settings::default() };
