@@ -406,7 +406,8 @@ fn values_and_blocks_in_a_file_are_as_long_as_they_are() {
     }
 }
 
-/// The limits of a type may allow any length; a block is in memory as a whole, and no server reads one of 4 GB.
+/// The limits of a type may allow any length; a block is in memory as a whole, and no server reads one of 4
+/// GB.
 #[test]
 fn a_collection_of_many_bytes_is_no_block_whatever_the_limits_allow() {
     let mut settings = Settings::default();

@@ -64,6 +64,9 @@ fn check_dump(path: &Path, repair: Repair) -> ExitCode {
         }
         Some(why) => {
             say!("The file is BROKEN: {why}. It was read up to byte {}.", file.at());
+            if repair.fixes {
+                say!("A dump file cannot be mended: --fix is for append-only files.");
+            }
             ExitCode::FAILURE
         }
     }

@@ -104,6 +104,9 @@ fn a_broken_value_is_named_with_its_key() {
     let (status, text) = sardine(&path);
     assert_eq!(status, 1, "{text}");
     assert!(text.contains("BROKEN: the value of 'zset' in database 0"), "{text}");
+    let (status, text) = check_and_say(&["--fix", &path.to_string_lossy()], "y\n");
+    assert!(status == 1 && text.contains("A dump file cannot be mended"), "{text}");
+    assert_eq!(fs::read(&path).unwrap(), bytes, "nothing was written");
 }
 
 const SET: &str = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";

@@ -64,11 +64,11 @@ fn command_stats(reading: &Reading<'_>) -> Vec<Line> {
         if sum.calls + sum.rejected + sum.failed == 0 {
             continue;
         }
-        let mean_us = sum.time_ns as f64 / 1000.0 / sum.calls.max(1) as f64;
+        let time_us = sum.time_ns / 1000;
         let cells = vec![
             ("calls".into(), sum.calls.into()),
-            ("usec".into(), (sum.time_ns / 1000).into()),
-            ("usec_per_call".into(), Value::Hundredths(mean_us)),
+            ("usec".into(), time_us.into()),
+            ("usec_per_call".into(), Value::Hundredths(time_us as f64 / sum.calls.max(1) as f64)),
             ("rejected_calls".into(), sum.rejected.into()),
             ("failed_calls".into(), sum.failed.into()),
         ];
