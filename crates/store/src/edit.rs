@@ -35,6 +35,8 @@ pub(crate) trait Collection: Outside + Variant {
     type State: Copy;
     /// The shape of an entry whose collection lies outside.
     const OUTSIDE: Shape;
+    /// An image of more bytes lies apart from its neighbours once it has changed its length.
+    const STILL_BYTES_MAX: usize = usize::MAX;
 
     /// What an image's shape tells of it; for a new collection (no shape) the state that it begins with. None
     /// where the shape is another type's.
@@ -310,7 +312,7 @@ impl<'v, T: Collection> Edit<'v, T> {
             Body::Draft => {
                 let state = self.state;
                 let shape = T::shape(state, self.site.context.buffers);
-                self.site.put_image(shape, |buffers| T::close_draft(state, buffers));
+                self.site.put_image(shape, T::STILL_BYTES_MAX, |buffers| T::close_draft(state, buffers));
             }
         }
     }

@@ -91,8 +91,14 @@ impl<'v> Site<'v> {
     }
 
     /// Writes the image that `close` lends from the buffers into the entry. A value that lay outside is
-    /// freed.
-    pub(crate) fn put_image(&mut self, shape: Shape, close: impl FnOnce(&mut Buffers) -> &[u8]) {
+    /// freed. An image that has changed its length and is longer than `still_bytes_max` is expected to change
+    /// it again, and lies apart from its neighbours.
+    pub(crate) fn put_image(
+        &mut self,
+        shape: Shape,
+        still_bytes_max: usize,
+        close: impl FnOnce(&mut Buffers) -> &[u8],
+    ) {
         let Some(entry) = self.entry.take() else { return };
         self.context.aside.has_created |= self.shape.is_none();
         let stamp = Stamp::new(self.deadline);
@@ -100,7 +106,16 @@ impl<'v> Site<'v> {
         // This buffer is taken out while `close` borrows the others, and given back below.
         let mut payload = std::mem::take(&mut self.context.buffers.payload);
         let bytes = stamp.payload(close(self.context.buffers), &mut payload);
-        let old = put_entry(entry, meta, bytes, None, &mut self.context.timer);
+        let timer = &mut self.context.timer;
+        let old = match entry {
+            Entry::Occupied(entry)
+                if bytes.len() > still_bytes_max
+                    && (entry.outside().is_some() || entry.inline().len() != bytes.len()) =>
+            {
+                entry.replace_apart(meta.0, bytes, timer)
+            }
+            entry => put_entry(entry, meta, bytes, None, timer),
+        };
         self.context.buffers.payload = payload;
         self.context.discard(old);
     }

@@ -149,9 +149,11 @@ fn reply_range(reply: &mut Reply, list: &List<'_>, first: u64, share: &mut Share
 fn lset(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let mut list = call.view.list_mut(key)?.ok_or_else(Error::no_such_key)?;
-    let index = int(call.args.at(2))?;
+    let (index, value) = (int(call.args.at(2))?, call.args.at(3));
+    // As if it were added, and also where there is no such element.
+    list.announce(1, value.len() as u64);
     let index = position(index, list.len()).ok_or_else(Error::index_out_of_range)?;
-    list.set(index, call.args.at(3));
+    list.set(index, value);
     drop(list);
     call.view.changed(key, 1, Event::list("lset"));
     call.reply.ok();

@@ -692,6 +692,15 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
         old
     }
 
+    /// Replaces meta and payload, which is put into a block of its own whatever its length. A value that was
+    /// outside is returned.
+    pub fn replace_apart(mut self, meta: u8, inline: &[u8], notes: &mut impl Notes<V>) -> Option<Shared<V>> {
+        let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, name: self.name, inline, birth: None });
+        let old = self.tagged_mut().replace_apart(slot, &draft);
+        self.settle(notes);
+        old
+    }
+
     /// Replaces meta and inline payload and leaves the outside value where it is.
     pub fn replace_inline(mut self, meta: u8, inline: &[u8], notes: &mut impl Notes<V>) {
         let (slot, draft) = (self.slot, Draft { tag: self.tag, meta, name: self.name, inline, birth: None });

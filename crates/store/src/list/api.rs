@@ -2,7 +2,7 @@
 //! entry's pointer from then on.
 //!
 //! ```text
-//!           neither 192 bytes and 128 elements nor 2 KB and 32 elements are enough
+//!           neither 192 bytes and 128 elements, nor 512 and 64, nor 2 KB and 32 are enough
 //!   image  ---------------------------------------->  tree
 //!          <----------------------------------------
 //!           by half of that, after a removal

@@ -19,6 +19,8 @@ impl Collection for ListTree {
     type Rules<'v> = &'v Limits;
     type State = Encoding;
     const OUTSIDE: Shape = Shape::ListTree;
+    /// Lists are pushed to and popped from.
+    const STILL_BYTES_MAX: usize = 192;
 
     #[inline]
     fn state(shape: Option<Shape>) -> Option<Encoding> {

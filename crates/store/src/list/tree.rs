@@ -11,8 +11,11 @@ use pack::seq::{Limits, Seq};
 use std::ops::ControlFlow;
 
 /// The limits of a list inside its entry.
-pub(super) const INSIDE: Inside<2> =
-    Inside([Step { bytes: 192, len: 128 }, Step { bytes: FEW_BYTES_MAX, len: FEW }]);
+pub(super) const INSIDE: Inside<3> = Inside([
+    Step { bytes: 192, len: 128 },
+    Step { bytes: 512, len: 64 },
+    Step { bytes: FEW_BYTES_MAX, len: FEW },
+]);
 /// How many elements of any length.
 pub(super) const FEW: u64 = 32;
 /// If more elements than this are removed at once, their sizes are not added up.

@@ -61,7 +61,7 @@ use fill::Filler;
 pub(crate) use gather::{Gathered, leaf_bytes};
 use kind::{ALIKE_HEAD_BYTES, Kind, NOTE_BYTES, group_of};
 pub(crate) use payload::tail_len;
-use payload::{Tail, laid_out, stays_outside};
+use payload::{Tail, laid_apart, laid_out, stays_outside};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
@@ -374,6 +374,21 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         }
         let (draft, pointer) = laid_out::<V, F>(draft, outside);
         self.rewrite(slot, &draft, pointer);
+        // SAFETY: the entry owned what its tail led to, and its bytes were written over.
+        unsafe { old.discard() }
+    }
+
+    /// Writes the entry anew, in its place in the order of insertion, with its payload in a block of its own.
+    /// What was outside comes back.
+    pub(crate) fn replace_apart(&mut self, slot: Slot, draft: &Draft<'_>) -> Option<Shared<V>> {
+        self.unshare();
+        let old = Tail::of::<F>(self.entry(slot));
+        if old.is_payload() {
+            self.write_payload(slot, draft.meta, draft.inline);
+            return None;
+        }
+        let (draft, pointer) = laid_apart(draft);
+        self.rewrite(slot, &draft, Some(pointer));
         // SAFETY: the entry owned what its tail led to, and its bytes were written over.
         unsafe { old.discard() }
     }

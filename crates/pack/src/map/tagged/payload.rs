@@ -15,8 +15,10 @@
 //!
 //! An entry has a payload outside or a value outside, not both: the payload beside a value is a few bytes.
 //! A payload that has gone out returns when it is written anew with less than three quarters of the limit, so
-//! that one which swings around the limit stays. Copies of a leaf share the blocks of its payloads, and the
-//! first edit copies one. Cost: 20 bytes, the pointer, and the allocator's rounding.
+//! that one which swings around the limit stays. A shorter one goes out too where the caller says that it is
+//! going to change its length often, which in the leaf would move its neighbours each time. Copies of a leaf
+//! share the blocks of its payloads, and the first edit copies one. Cost: 20 bytes, the pointer, and the
+//! allocator's rounding.
 use super::{Draft, OUTSIDE, Parts, Slot, Tagged};
 use crate::map::form::Form;
 use crate::memory::block::{Block, HEADER_BYTES};
@@ -165,11 +167,18 @@ pub(super) fn laid_out<'d, V, F: Form>(
     match outside {
         Some(value) => (*draft, Some(value.into_bytes())),
         None if draft.inline.len() > F::PAYLOAD_INSIDE_MAX => {
-            let block = Block::fitting(draft.inline);
-            (Draft { inline: &[], ..*draft }, Some(pointer_to(block)))
+            let (draft, pointer) = laid_apart(draft);
+            (draft, Some(pointer))
         }
         None => (*draft, None),
     }
+}
+
+/// The draft as it is written into a leaf, and the pointer behind it, with its payload in a block.
+#[inline]
+pub(super) fn laid_apart<'d>(draft: &Draft<'d>) -> (Draft<'d>, [u8; POINTER_BYTES]) {
+    let block = Block::fitting(draft.inline);
+    (Draft { inline: &[], ..*draft }, pointer_to(block))
 }
 
 impl<'l> Parts<'l> {
