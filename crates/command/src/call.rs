@@ -8,6 +8,7 @@ use crate::{Effects, Error, Wait};
 use base::Millis;
 use base::random::Random;
 use resp::{Args, Reply};
+use std::cell::Cell;
 use store::{Garbage, Key, Keyspace, Settings, View};
 
 /// A command on keys: their shards are locked.
@@ -64,6 +65,8 @@ pub struct WholeCall<'c> {
     pub leaves_trace: bool,
     /// Takes what is to be freed in the background.
     pub garbage: &'c mut Vec<Garbage>,
+    /// Of a call that may have to be taken back: it removes no key, and says here that it would have.
+    pub spared: Option<&'c Cell<bool>>,
 }
 
 /// What a handler returns: the reply is written, or this error is to be.

@@ -145,7 +145,7 @@ pub(crate) fn sha1_of(bytes: &[u8]) -> String {
 
 /// `redis.log`, its levels, and the server's version, which scripts have in every environment.
 fn install_log(lua: &Lua, redis: &Table) -> Result<()> {
-    redis.raw_set("log", lua.create_function(log)?)?;
+    redis.raw_set("log", lua::quick(lua, &lua.create_function(log)?, quick_log)?)?;
     for (index, name) in ["LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"].iter().enumerate() {
         redis.raw_set(*name, index)?;
     }
@@ -165,13 +165,7 @@ fn log(lua: &Lua, values: Variadic<Value>) -> Result<()> {
         Value::Number(n) => *n as i64,
         _ => return Err(wrong(error::LOG_NUMBER)),
     };
-    let level = match level {
-        0 => LogLevel::Debug,
-        1 => LogLevel::Verbose,
-        2 => LogLevel::Notice,
-        3 => LogLevel::Warning,
-        _ => return Err(wrong(error::LOG_LEVEL)),
-    };
+    let level = log_level(level).ok_or_else(|| wrong(error::LOG_LEVEL))?;
     let mut message = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         if let Some(text) = text_of(lua, part)? {
@@ -183,6 +177,38 @@ fn log(lua: &Lua, values: Variadic<Value>) -> Result<()> {
     }
     host::with(|host| host.log(level, &message));
     Ok(())
+}
+
+/// The same of a level that is a number. A message that the log does not want is not looked at; of others
+/// all parts are to be strings.
+fn quick_log(arguments: lua::Arguments<'_>, findings: &mut Findings) -> Answer {
+    let level = arguments.get(0).and_then(Argument::int).and_then(log_level);
+    let (Some(level), Some(_)) = (level, arguments.get(1)) else { return Answer::Unclear };
+    if host::with(|host| host.wants_log(level)) == Some(false) {
+        return Answer::Given;
+    }
+    for (index, part) in arguments.skip(1).enumerate() {
+        let Argument::Bytes(part) = part else { return Answer::Unclear };
+        if findings.text.len() + part.len() > lua::TEXT_BYTES_MAX {
+            return Answer::Unclear;
+        }
+        if index > 0 {
+            findings.text.push(b' ');
+        }
+        findings.text.extend_from_slice(part);
+    }
+    host::with(|host| host.log(level, &findings.text));
+    Answer::Given
+}
+
+fn log_level(number: i64) -> Option<LogLevel> {
+    match number {
+        0 => Some(LogLevel::Debug),
+        1 => Some(LogLevel::Verbose),
+        2 => Some(LogLevel::Notice),
+        3 => Some(LogLevel::Warning),
+        _ => None,
+    }
 }
 
 fn install_replies(lua: &Lua, redis: &Table) -> Result<()> {

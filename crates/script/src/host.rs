@@ -36,6 +36,11 @@ pub trait Host {
     /// Runs a command and writes its reply, in the protocol that the reply names. `Err` ends the script.
     fn command(&mut self, args: Args<'_>, reply: &mut Reply) -> Result<(), Stop>;
 
+    /// Whether messages of this level go to the log. One that does not is never put together.
+    fn wants_log(&self, _level: LogLevel) -> bool {
+        true
+    }
+
     /// `redis.log`: the message as the script built it, not yet cut.
     fn log(&mut self, level: LogLevel, message: &[u8]);
 

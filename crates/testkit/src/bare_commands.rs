@@ -91,6 +91,7 @@ impl BareCommands {
             random: &mut self.random,
             leaves_trace: true,
             garbage: &mut Vec::new(),
+            spared: None,
         })
     }
 

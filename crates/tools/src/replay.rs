@@ -141,6 +141,7 @@ impl<'k> Replay<'k> {
             random: &mut self.random,
             leaves_trace: true,
             garbage: &mut Vec::new(),
+            spared: None,
         });
     }
 

@@ -1,5 +1,6 @@
 //! Processor time of scripts, the servers taking turns as in `turns`: one GET and one SET of a key that is
-//! declared or not, a SET and a message, the first in a function, nothing at all, and a loop of ten thousand
+//! declared or not, a SET and a message, the first in a function, nothing at all, a SET and a line
+//! for the log that is below its level, a SCAN, and a loop of ten thousand
 //! HSET and HGET, after which the hash is asked for its size; writes to collections of 5,000, which are kept
 //! as they were until the script has ended; reading a list of 5,000 documents; and the functions of
 //! libraries in loops. And how many scripts of
@@ -76,6 +77,24 @@ const CASES: &[Case] = &[
         requests: 4_000,
         depths: &[1, 16],
         before: None,
+    },
+    Case {
+        name: "log",
+        text: "redis.log(redis.LOG_DEBUG, 'set', KEYS[1]) return redis.call('SET', KEYS[1], ARGV[1])",
+        keys: "1",
+        args: &[KEY, &[b'x'; 64]],
+        requests: 4_000,
+        depths: &[1, 16],
+        before: None,
+    },
+    Case {
+        name: "scan",
+        text: "return redis.call('SCAN', 0)[2]",
+        keys: "0",
+        args: &[],
+        requests: 4_000,
+        depths: &[1, 16],
+        before: Some("for n = 1, 5000 do redis.call('SET', 'key:' .. n, n) end"),
     },
     Case {
         name: "loop",

@@ -119,7 +119,10 @@ fn scan(call: &mut WholeCall<'_>) -> Done {
         });
         (step.next_cursor, found)
     });
-    keyspace.remove_overdue(db, now, &overdue, call.garbage);
+    match call.spared {
+        Some(spared) if !overdue.is_empty() => spared.set(true),
+        _ => keyspace.remove_overdue(db, now, &overdue, call.garbage),
+    }
     Ok(())
 }
 

@@ -152,7 +152,7 @@ impl Log {
 
     /// The same, for what happens often: the message is made only where it is wanted.
     pub(crate) fn verbose_of(&self, message: impl FnOnce() -> String) {
-        if self.level.load(Relaxed) <= LogLevel::Verbose as u8 {
+        if self.wants(LogLevel::Verbose) {
             self.verbose(&message());
         }
     }
@@ -177,8 +177,14 @@ impl Log {
         }
     }
 
+    /// Whether messages of this level are written.
+    #[inline]
+    pub(crate) fn wants(&self, level: LogLevel) -> bool {
+        level as u8 >= self.level.load(Relaxed)
+    }
+
     fn write(&self, level: LogLevel, message: &str) {
-        if (level as u8) < self.level.load(Relaxed) {
+        if !self.wants(level) {
             return;
         }
         let role = if self.is_running.load(Relaxed) { 'M' } else { 'C' };

@@ -32,6 +32,7 @@ mod pause;
 mod pieces;
 mod pubsub;
 mod requests;
+mod script_log;
 mod secrets;
 mod settings;
 mod slowlog;

@@ -12,7 +12,7 @@ use testkit::scratch::Scratch;
 const WRITES: [&[&[&str]]; 4] = [
     &[&["INCR", "KEY"]],
     &[&["EVAL", "redis.call('incr', ARGV[1]) return redis.call('dbsize')", "0", "KEY"]],
-    &[&["EVAL", "redis.call('incr', ARGV[1]) redis.log(redis.LOG_DEBUG, '') return 1", "0", "KEY"]],
+    &[&["EVAL", "redis.call('incr', ARGV[1]) redis.call('move', 'none', 9) return 1", "0", "KEY"]],
     &[&["MULTI"], &["INCR", "KEY"], &["KEYS", "none"], &["EXEC"]],
 ];
 

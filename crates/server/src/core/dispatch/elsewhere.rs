@@ -160,17 +160,7 @@ impl<'s> Executor<'s> {
         (args, reply): (Args<'_>, &mut Reply),
     ) -> Done {
         let db = session.db;
-        let steps = (long.work)(&WholeCall {
-            keyspace: &self.server.keyspace,
-            db,
-            now: self.now.wall,
-            settings: &self.config.store,
-            args,
-            reply,
-            random: &mut self.random,
-            leaves_trace: session.leaves_trace,
-            garbage: &mut self.garbage,
-        });
+        let steps = self.steps_on_all(session, long, (args, reply));
         if self.is_to_be_lent(session, steps, 1) {
             cold_path();
             let aside = self.server.keyspace.empty_aside(&mut self.random);
@@ -187,6 +177,27 @@ impl<'s> Executor<'s> {
             this.remember_alone(row, &args);
             done
         })?
+    }
+
+    /// How many steps a request on the whole keyspace takes, about.
+    pub(super) fn steps_on_all(
+        &mut self,
+        session: &Session,
+        long: &LongWhole,
+        (args, reply): (Args<'_>, &mut Reply),
+    ) -> Option<u64> {
+        (long.work)(&WholeCall {
+            keyspace: &self.server.keyspace,
+            db: session.db,
+            now: self.now.wall,
+            settings: &self.config.store,
+            args,
+            reply,
+            random: &mut self.random,
+            leaves_trace: session.leaves_trace,
+            garbage: &mut self.garbage,
+            spared: None,
+        })
     }
 
     /// Runs a request that may take long because it is very large, though its command takes no time by
@@ -378,6 +389,7 @@ impl Reading {
             random: &mut random,
             leaves_trace: session.leaves_trace,
             garbage: &mut Vec::new(),
+            spared: None,
         });
         settle(server, &aside);
         done

@@ -792,6 +792,7 @@ impl<'s> Executor<'s> {
             random: &mut self.random,
             leaves_trace: self.leaves_trace,
             garbage: &mut self.garbage,
+            spared: self.attempt.as_deref().map(|attempt| &attempt.spared),
         });
         free_flushed(self.server, &mut self.garbage);
         if self.server.key_events.waiters.is_ready() && !self.serves_later {

@@ -1,6 +1,7 @@
 //! What a library may ask for while its code runs: the log, and whether it may go on.
 use crate::core::error;
 use crate::core::server::Server;
+use crate::state::config::LogLevel as Logged;
 use crate::state::system::thread_time;
 use net::{Meter, Tick};
 use resp::{Args, Reply};
@@ -64,6 +65,10 @@ impl Host for LoadHost<'_> {
         Ok(())
     }
 
+    fn wants_log(&self, level: LogLevel) -> bool {
+        !self.is_silent && wants_log_of_script(self.server, level)
+    }
+
     fn log(&mut self, level: LogLevel, message: &[u8]) {
         if !self.is_silent {
             log_for_script(self.server, level, message);
@@ -86,14 +91,28 @@ impl Host for LoadHost<'_> {
     }
 }
 
-/// `redis.log`: the beginning of a message goes to the log.
+/// `redis.log`: as much of a message goes to the log.
+pub(crate) fn logged_part(message: &[u8]) -> &[u8] {
+    &message[..message.len().min(LOGGED_BYTES_MAX)]
+}
+
+/// Writes a message of a script.
 pub(crate) fn log_for_script(server: &Server, level: LogLevel, message: &[u8]) {
-    let message = &message[..message.len().min(LOGGED_BYTES_MAX)];
-    let text = String::from_utf8_lossy(message);
+    let text = String::from_utf8_lossy(logged_part(message));
     match level {
         LogLevel::Debug => server.log.debug(&text),
         LogLevel::Verbose => server.log.verbose(&text),
         LogLevel::Notice => server.log.notice(&text),
         LogLevel::Warning => server.log.warning(&text),
     }
+}
+
+/// Whether messages of this level are written at all.
+pub(crate) fn wants_log_of_script(server: &Server, level: LogLevel) -> bool {
+    server.log.wants(match level {
+        LogLevel::Debug => Logged::Debug,
+        LogLevel::Verbose => Logged::Verbose,
+        LogLevel::Notice => Logged::Notice,
+        LogLevel::Warning => Logged::Warning,
+    })
 }

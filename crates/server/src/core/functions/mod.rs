@@ -25,7 +25,7 @@ use crate::core::tries::Tries;
 use crate::state::scripts::{Catalog, Former, Function, Libraries, Library};
 use command::Error;
 use host::LoadHost;
-pub(crate) use host::{Limit, log_for_script};
+pub(crate) use host::{Limit, log_for_script, logged_part, wants_log_of_script};
 use script::{Kind, Machine, Registered, Settings, library_name};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -6,17 +6,18 @@
 //!
 //! ```text
 //! worker: run it --- it ends within PATIENCE_NS ---> commit: who listens is told, its calls are counted
-//!             \--- it takes longer, or logs, flushes, ... --------> undo: all is as before --- Errand --->
+//!             \--- it takes longer, or flushes, moves, ... ------> undo: all is as before --- Errand --->
 //!                                                                   the thread of scripts runs it
 //! ```
 //!
 //! Before a command writes, what is under its keys is kept: one more owner for a value, whatever its size.
-//! What happened to keys, what is published, and what the statistics count, is held back until the script has
-//! ended.
+//! What happened to keys, what is published, what the statistics count, and a few messages for the log, are
+//! held back until the script has ended.
 use super::host::{End, Reach};
 use crate::core::call::ServerRun;
 use crate::core::dispatch::Executor;
 use crate::core::dispatch::exec::Left;
+use crate::core::functions::{log_for_script, logged_part};
 use crate::core::mailbox::{Mailboxes, Message};
 use crate::core::registry::{Row, Run};
 use crate::core::tries::Tries;
@@ -26,7 +27,8 @@ use base::hash::Hash;
 use command::{DataRun, Flags, Scope};
 use net::Tick;
 use resp::Args;
-use std::cell::RefCell;
+use script::LogLevel;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -42,6 +44,9 @@ pub(super) const PATIENCE_NS: u64 = 1_000_000;
 /// on it has the other half of that time. What the thread waits for the processor is no reason to run all of
 /// it again.
 const HALF_NS: u64 = PATIENCE_NS / 2;
+/// So many messages are kept for the log, of a kilobyte at most. Each takes some ten microseconds to write,
+/// and all are written at once.
+const MESSAGES_MAX: usize = 32;
 
 /// See the file's opener. Its memory is used again for the next.
 #[derive(Default)]
@@ -58,6 +63,9 @@ pub(in crate::core::dispatch) struct Attempt {
     calls: Vec<(u32, u64, Fate)>,
     /// Texts of errors that are to be counted.
     errors: Vec<Vec<u8>>,
+    messages: Messages,
+    /// A key past its deadline was left for a run that is not taken back.
+    pub(in crate::core::dispatch) spared: Cell<bool>,
     /// Where the worker's records stood.
     mark: usize,
 }
@@ -113,6 +121,17 @@ impl KeptKeys {
 fn name_in<'b>(bytes: &'b [u8], name: &Range<u32>) -> &'b [u8] {
     &bytes[name.start as usize..name.end as usize]
 }
+
+/// Messages for the log, in order.
+#[derive(Default)]
+struct Messages {
+    /// Of each the level, and where it ends among the bytes.
+    ends: Vec<(LogLevel, usize)>,
+    bytes: Vec<u8>,
+}
+
+/// More messages than are kept.
+pub(super) struct TooMany;
 
 /// What came of the call of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +237,17 @@ impl Attempt {
         Ok(())
     }
 
+    /// Keeps a message that goes to the log when the script has ended.
+    pub(super) fn keep_message(&mut self, level: LogLevel, message: &[u8]) -> Result<(), TooMany> {
+        let Messages { ends, bytes } = &mut self.messages;
+        if ends.len() >= MESSAGES_MAX {
+            return Err(TooMany);
+        }
+        bytes.extend_from_slice(logged_part(message));
+        ends.push((level, bytes.len()));
+        Ok(())
+    }
+
     /// Whether it has taken too long.
     pub(super) fn is_over(&mut self, now: Tick) -> bool {
         let is_half_over = self.began.is_some_and(|began| now.since(began) >= self.half_ticks);
@@ -261,8 +291,8 @@ pub(super) fn is_undoable(row: &Row, args: &Args<'_>) -> bool {
         Run::Data(_) if has(Flags::OTHER_DATABASES) => false,
         Run::Data(DataRun::Keys(_) | DataRun::Blocking(_) | DataRun::Long(_)) => true,
         Run::Data(DataRun::KeysOrAll(ways)) => !(ways.needs_all)(args),
-        Run::Data(DataRun::Whole(Scope::Shared, _)) => !has(Flags::WRITE),
-        Run::Data(DataRun::Whole(Scope::Exclusive, _) | DataRun::LongWhole(..) | DataRun::Container) => false,
+        Run::Data(DataRun::Whole(Scope::Shared, _) | DataRun::LongWhole(..)) => !has(Flags::WRITE),
+        Run::Data(DataRun::Whole(Scope::Exclusive, _) | DataRun::Container) => false,
         Run::Server(ServerRun::Anywhere(_) | ServerRun::Shared(_)) => {
             // Messages leave when the script has ended.
             let publishes = has(Flags::PUBSUB) && has(Flags::MAY_REPLICATE);
@@ -297,6 +327,9 @@ impl<'s> Executor<'s> {
             self.count_call(row, ticks, fate);
         }
         attempt.errors.drain(..).for_each(|text| self.counters.count_error(&text));
+        if !attempt.messages.ends.is_empty() {
+            self.log_messages(&mut attempt.messages);
+        }
         let is_large = |value: &Option<Kept>| value.as_ref().is_some_and(Kept::is_outside);
         let kept = &mut attempt.kept.get_mut().keys;
         let mut has_kept_large = false;
@@ -308,6 +341,18 @@ impl<'s> Executor<'s> {
             end_keeping();
         }
         self.leave_room(attempt);
+    }
+
+    /// Writes what the script has had to say, before another sees what it has done: so the messages of
+    /// scripts about one key are in their order.
+    #[cold]
+    fn log_messages(&self, messages: &mut Messages) {
+        let mut start = 0;
+        for (level, end) in messages.ends.drain(..) {
+            log_for_script(self.server, level, &messages.bytes[start..end]);
+            start = end;
+        }
+        messages.bytes.clear();
     }
 
     /// Tells what has happened to keys, and sends what was published, in this order.

@@ -3,12 +3,12 @@
 //! A command of a script is checked as in Redis: may scripts call it at all, may the user, may this script
 //! write, is there memory? Then it runs as a request of EXEC does, and is counted as one.
 use super::ScriptsRun;
-use super::attempt::{self, Attempt, Fate};
+use super::attempt::{self, Attempt, Fate, TooMany};
 use super::interpreter::sha_of_hex;
 use crate::core::dispatch::exec::{Handler, Left};
 use crate::core::dispatch::{Executor, Request};
 use crate::core::error;
-use crate::core::functions::log_for_script;
+use crate::core::functions::{log_for_script, wants_log_of_script};
 use crate::core::modes::Modes;
 use crate::core::permission;
 use crate::core::refusal::append_error;
@@ -229,11 +229,27 @@ impl<'h, 's> ScriptHost<'h, 's> {
                 Ok(self.executor.run_on_server(self.session, run, args, reply))
             }
             None if self.reach.is_of_keys() => Err(self.give_up(End::NeedsAll)),
-            None => {
-                self.held.release();
-                let request = Request { row: Some(row), hash: None, framing: Framing::Unknown, args };
-                Ok(self.executor.run(self.session, row, &request, reply))
+            None => self.call_on_all(row, args, reply),
+        }
+    }
+
+    /// Runs a command that needs more than keys. The script is alone. SCAN and KEYS, where they take long,
+    /// run where the script need not be taken back, and so does what would remove keys that have expired.
+    fn call_on_all(&mut self, row: &'s Row, args: Args<'_>, reply: &mut Reply) -> Result<Done, Stop> {
+        self.held.release();
+        if let Run::Data(DataRun::LongWhole(_, long)) = row.run
+            && self.executor.attempt.is_some()
+        {
+            let steps = self.executor.steps_on_all(self.session, long, (args, reply));
+            if steps.is_some_and(|steps| steps >= LONG_STEPS) {
+                return Err(self.give_up(End::GivenUp));
             }
+        }
+        let request = Request { row: Some(row), hash: None, framing: Framing::Unknown, args };
+        let done = self.executor.run(self.session, row, &request, reply);
+        match self.executor.attempt.as_ref().is_some_and(|attempt| attempt.spared.take()) {
+            true => Err(self.give_up(End::GivenUp)),
+            false => Ok(done),
         }
     }
 
@@ -461,12 +477,19 @@ impl Host for ScriptHost<'_, '_> {
         self.run(row, args, reply)
     }
 
+    fn wants_log(&self, level: LogLevel) -> bool {
+        wants_log_of_script(self.executor.server, level)
+    }
+
     fn log(&mut self, level: LogLevel, message: &[u8]) {
-        if self.executor.attempt.is_some() {
+        let Some(attempt) = &mut self.executor.attempt else {
+            return log_for_script(self.executor.server, level, message);
+        };
+        if wants_log_of_script(self.executor.server, level)
+            && let Err(TooMany) = attempt.keep_message(level, message)
+        {
             self.given_up = Some(End::GivenUp);
-            return;
         }
-        log_for_script(self.executor.server, level, message);
     }
 
     fn acl_check(&mut self, args: Args<'_>) -> AclCheck {
