@@ -8,6 +8,7 @@ mod grisu;
 pub mod hash;
 pub mod item;
 pub mod murmur;
+pub mod name;
 pub mod permutation;
 pub mod quotes;
 pub mod random;

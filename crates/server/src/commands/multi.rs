@@ -96,18 +96,11 @@ fn discard(call: &mut ServerCall<'_>) -> Done {
     Ok(())
 }
 
-/// Once a key that the client watches has changed, EXEC answers null whatever else is watched: then no more
-/// keys are.
 fn watch(call: &mut ServerCall<'_>) -> Done {
     if call.session.modes.has(Modes::TRANSACTION) {
         return Err(error::watch_in_multi());
     }
-    for name in call.args.iter_from(1) {
-        if call.session.record.is_watch_broken() {
-            break;
-        }
-        call.session.watch(call.server, name, call.now);
-    }
+    call.session.watch(call.server, call.args.iter_from(1), call.now);
     call.reply.ok();
     Ok(())
 }

@@ -14,6 +14,7 @@ use crate::state::pubsub::Topic;
 use crate::state::watched::Mark;
 use base::Millis;
 use base::hash::Hash;
+use base::name::Name;
 use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -511,7 +512,7 @@ pub(crate) struct Watching(pub(crate) Vec<WatchedKey>);
 /// A key that a client watches.
 pub(crate) struct WatchedKey {
     pub(crate) db: u16,
-    pub(crate) key: Box<[u8]>,
+    pub(crate) key: Name,
     pub(crate) hash: Hash,
 }
 

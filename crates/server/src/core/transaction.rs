@@ -10,7 +10,7 @@
 use crate::core::modes::Modes;
 use crate::core::queue::{Queue, Room};
 use crate::core::server::Server;
-use crate::core::session::{ClientRecord, Session, WatchedKey};
+use crate::core::session::{ClientRecord, Session, WatchedKey, Watching};
 use crate::state::counters::Counters;
 use crate::state::watched::{Mark, Spot};
 use base::Millis;
@@ -97,20 +97,33 @@ impl Session {
         queue.is_some()
     }
 
-    /// WATCH of one key, at this time. Locks its shard.
-    pub(crate) fn watch(&mut self, server: &Server, name: &[u8], now: Millis) {
-        let (config, db, hash) = (server.config(), self.db, server.keyspace.hash(name));
-        let (mut view, key) = server.keyspace.lock_one_hashed(db, now, &config.store, name, hash);
-        let spot = Spot { shard: server.keyspace.shard_number(hash), db, key: name };
+    /// WATCH of these keys, at this time. Locks the shard of each. Once a key that the client watches has
+    /// changed, EXEC answers null whatever else is watched: then no more keys are.
+    pub(crate) fn watch<'n>(
+        &mut self,
+        server: &Server,
+        names: impl ExactSizeIterator<Item = &'n [u8]>,
+        now: Millis,
+    ) {
+        let (config, db, keyspace) = (server.config(), self.db, &server.keyspace);
         let mark = self.record.watch_mark.get_or_init(Mark::default);
-        if server.key_events.watched.add(spot, (self.record.id, mark), view.is_overdue(&key)) {
-            view.open_ear(&key);
-            let watched = WatchedKey { db, key: name.into(), hash };
-            let watching = self.watching.get_or_insert_default();
-            watching.0.push(watched);
-            let bytes = self.record.watched_bytes.load(Relaxed) + watched_bytes(name);
-            self.record.note_watched(watching.0.len() as u64, bytes, &server.counters.0[self.record.worker]);
+        let Watching(keys) = &mut **self.watching.get_or_insert_default();
+        keys.reserve(names.len().min(RESERVED_MAX));
+        let mut bytes = self.record.watched_bytes.load(Relaxed);
+        for name in names {
+            if self.record.is_watch_broken() {
+                break;
+            }
+            let hash = keyspace.hash(name);
+            let (mut view, key) = keyspace.lock_one_hashed(db, now, &config.store, name, hash);
+            let spot = Spot { shard: keyspace.shard_number(hash), db, key: name };
+            if server.key_events.watched.add(spot, (self.record.id, mark), view.is_overdue(&key)) {
+                view.open_ear(&key);
+                keys.push(WatchedKey { db, key: name.into(), hash });
+                bytes += watched_bytes(name);
+            }
         }
+        self.record.note_watched(keys.len() as u64, bytes, &server.counters.0[self.record.worker]);
     }
 
     /// The client watches nothing any more. Locks the shard of each key that it has watched.
@@ -119,7 +132,7 @@ impl Session {
         for WatchedKey { db, key, hash } in &watching.0 {
             let spot = Spot { shard: server.keyspace.shard_number(*hash), db: *db, key };
             server.key_events.watched.remove(spot, self.record.id);
-            server.keyspace.close_ear(key);
+            server.keyspace.close_ear_of(*hash);
         }
         // Nobody marks it from here on.
         if let Some(mark) = self.record.watch_mark.get() {
@@ -151,9 +164,12 @@ impl Session {
     }
 }
 
+/// WATCH makes room for so many keys at once.
+const RESERVED_MAX: usize = 64;
+
 /// About how many bytes a watched key takes: its name twice, and its places in the lists.
 fn watched_bytes(name: &[u8]) -> u64 {
-    const PLACES_BYTES: usize = 336;
+    const PLACES_BYTES: usize = 160;
     (2 * name.len() + PLACES_BYTES) as u64
 }
 

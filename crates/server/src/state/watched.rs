@@ -12,6 +12,8 @@
 //!
 //! Whoever takes the lock of a part holds the shard of the same number, or no shard.
 use base::Millis;
+use base::hash::Map;
+use base::name::Name;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,18 +30,28 @@ pub(crate) struct Watched {
     count: AtomicU64,
 }
 
-/// By database and key.
-type Part = BTreeMap<u16, BTreeMap<Box<[u8]>, Watchers>>;
+/// By the key's name, whatever the database. It keeps its room for the next, unless that is much.
+type Part = Map<Name, Watchers>;
 
-/// By client id.
-type Watchers = BTreeMap<u64, Watcher>;
+/// Who watches a key of this name. Mostly that is one client.
+#[derive(Default)]
+struct Watchers {
+    first: Option<Watcher>,
+    /// By database and client.
+    others: BTreeMap<(u16, u64), Watcher>,
+}
 
 struct Watcher {
+    client: u64,
     mark: Mark,
+    db: u16,
     /// The key was past its deadline, and still there, when this client began to watch it: that it goes is
     /// no change.
     was_overdue: bool,
 }
+
+/// A part that is empty keeps room for so many names.
+const ROOM_MAX: usize = 16;
 
 /// A key that somebody watches, and where it is.
 #[derive(Clone, Copy)]
@@ -58,14 +70,10 @@ impl Watched {
     /// A client watches a key from here on, whose shard the caller holds. False if it does already.
     pub(crate) fn add(&self, spot: Spot<'_>, (client, mark): (u64, &Mark), was_overdue: bool) -> bool {
         let mut part = self.part(spot.shard);
-        let keys = part.entry(spot.db).or_default();
-        if !keys.contains_key(spot.key) {
-            keys.insert(spot.key.into(), Watchers::new());
-        }
-        let Some(watchers) = keys.get_mut(spot.key) else { return false };
-        let is_new = !watchers.contains_key(&client);
+        let watchers = part.entry(spot.key.into()).or_default();
+        let is_new = watchers.find(spot.db, client).is_none();
         if is_new {
-            watchers.insert(client, Watcher { mark: Arc::clone(mark), was_overdue });
+            watchers.add(Watcher { client, mark: Arc::clone(mark), db: spot.db, was_overdue });
             self.count.fetch_add(1, Relaxed);
         }
         is_new
@@ -74,23 +82,22 @@ impl Watched {
     /// A client watches a key no more.
     pub(crate) fn remove(&self, spot: Spot<'_>, client: u64) {
         let mut part = self.part(spot.shard);
-        let Some(keys) = part.get_mut(&spot.db) else { return };
-        let Some(watchers) = keys.get_mut(spot.key) else { return };
-        if watchers.remove(&client).is_some() {
+        let Some(watchers) = part.get_mut(spot.key) else { return };
+        if watchers.remove(spot.db, client) {
             self.count.fetch_sub(1, Relaxed);
         }
         if watchers.is_empty() {
-            keys.remove(spot.key);
-        }
-        if keys.is_empty() {
-            part.remove(&spot.db);
+            part.remove(spot.key);
+            if part.is_empty() && part.capacity() > ROOM_MAX {
+                *part = Part::default();
+            }
         }
     }
 
     /// Whether the key was past its deadline already when this client began to watch it.
     pub(crate) fn was_overdue(&self, spot: Spot<'_>, client: u64) -> bool {
         let part = self.part(spot.shard);
-        let watcher = part.get(&spot.db).and_then(|keys| keys.get(spot.key)?.get(&client));
+        let watcher = part.get(spot.key).and_then(|watchers| watchers.find(spot.db, client));
         watcher.is_some_and(|watcher| watcher.was_overdue)
     }
 
@@ -101,8 +108,8 @@ impl Watched {
         }
         for Told { db, shard, key, event, .. } in told.iter().filter(|told| told.event.changes_value()) {
             let mut part = self.part(*shard as usize);
-            let watchers = part.get_mut(db).and_then(|keys| keys.get_mut(key));
-            for watcher in watchers.into_iter().flat_map(BTreeMap::values_mut) {
+            let watchers = part.get_mut(&**key).into_iter().flat_map(Watchers::iter_mut);
+            for watcher in watchers.filter(|watcher| watcher.db == *db) {
                 if watcher.was_overdue && *event == Event::EXPIRED {
                     watcher.was_overdue = false;
                 } else {
@@ -115,14 +122,11 @@ impl Watched {
     /// A database, or where `db` is None all of them, is about to lose all keys. A watched key that does not
     /// exist does not change.
     pub(crate) fn flush(&self, keyspace: &Keyspace, db: Option<u16>) {
-        self.for_each(|of, key, watchers| {
-            if db.is_some_and(|db| db != of) || keyspace.deadline_of(of, key).is_none() {
-                return;
-            }
-            for watcher in watchers.values_mut() {
-                if !std::mem::take(&mut watcher.was_overdue) {
-                    watcher.mark();
-                }
+        self.for_each(|key, watcher| {
+            let is_there = || keyspace.deadline_of(watcher.db, key).is_some();
+            let is_lost = db.is_none_or(|db| db == watcher.db) && is_there();
+            if is_lost && !std::mem::take(&mut watcher.was_overdue) {
+                watcher.mark();
             }
         });
     }
@@ -132,7 +136,8 @@ impl Watched {
         if a == b {
             return;
         }
-        self.for_each(|of, key, watchers| {
+        self.for_each(|key, watcher| {
+            let of = watcher.db;
             let other = match of {
                 of if of == a => b,
                 of if of == b => a,
@@ -141,13 +146,11 @@ impl Watched {
             let was_there = keyspace.deadline_of(of, key).is_some();
             let coming = keyspace.deadline_of(other, key);
             let comes_overdue = coming.is_some_and(|deadline| deadline.is_past(now));
-            for watcher in watchers.values_mut() {
-                let was_gone = !was_there || watcher.was_overdue;
-                if was_gone && (coming.is_none() || comes_overdue) {
-                    watcher.was_overdue = comes_overdue;
-                } else {
-                    watcher.mark();
-                }
+            let was_gone = !was_there || watcher.was_overdue;
+            if was_gone && (coming.is_none() || comes_overdue) {
+                watcher.was_overdue = comes_overdue;
+            } else {
+                watcher.mark();
             }
         });
     }
@@ -155,8 +158,14 @@ impl Watched {
     /// How many keys are watched by a client whose mark is not set yet. It goes through all of them.
     pub(crate) fn keys(&self) -> u64 {
         let mut count = 0;
-        self.for_each(|_, _, watchers| {
-            count += u64::from(watchers.values().any(|watcher| !watcher.mark.load(Acquire)));
+        let mut dbs = Vec::new();
+        self.for_each_name(|_, watchers| {
+            let hopeful = watchers.iter_mut().filter(|watcher| !watcher.mark.load(Acquire));
+            dbs.clear();
+            dbs.extend(hopeful.map(|watcher| watcher.db));
+            dbs.sort_unstable();
+            dbs.dedup();
+            count += dbs.len() as u64;
         });
         count
     }
@@ -166,15 +175,17 @@ impl Watched {
         self.count.load(Relaxed) > 0
     }
 
-    fn for_each(&self, mut see: impl FnMut(u16, &[u8], &mut Watchers)) {
+    fn for_each(&self, mut see: impl FnMut(&[u8], &mut Watcher)) {
+        self.for_each_name(|key, watchers| watchers.iter_mut().for_each(|watcher| see(key, watcher)));
+    }
+
+    fn for_each_name(&self, mut see: impl FnMut(&[u8], &mut Watchers)) {
         if !self.is_any() {
             return;
         }
         for part in &self.parts {
             let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
-            for (db, keys) in part.iter_mut() {
-                keys.iter_mut().for_each(|(key, watchers)| see(*db, key, watchers));
-            }
+            part.iter_mut().for_each(|(key, watchers)| see(key, watchers));
         }
     }
 
@@ -183,8 +194,72 @@ impl Watched {
     }
 }
 
+impl Watchers {
+    fn find(&self, db: u16, client: u64) -> Option<&Watcher> {
+        let first = self.first.as_ref().filter(|first| first.is_of(db, client));
+        first.or_else(|| self.others.get(&(db, client)))
+    }
+
+    fn add(&mut self, watcher: Watcher) {
+        match self.first {
+            None => self.first = Some(watcher),
+            Some(_) => drop(self.others.insert((watcher.db, watcher.client), watcher)),
+        }
+    }
+
+    fn remove(&mut self, db: u16, client: u64) -> bool {
+        let first = self.first.take_if(|first| first.is_of(db, client));
+        first.or_else(|| self.others.remove(&(db, client))).is_some()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first.is_none() && self.others.is_empty()
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Watcher> {
+        self.first.iter_mut().chain(self.others.values_mut())
+    }
+}
+
 impl Watcher {
+    fn is_of(&self, db: u16, client: u64) -> bool {
+        (self.db, self.client) == (db, client)
+    }
+
     fn mark(&self) {
         self.mark.store(true, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients that watch one name in two databases, the first of them leaving before the others.
+    #[test]
+    fn each_of_many_clients_of_a_name_is_marked_for_its_database_until_it_leaves() {
+        let watched = Watched::new(1);
+        let long = [b'x'; 100];
+        for key in [&b"k"[..], &long] {
+            let spot = |db| Spot { shard: 0, db, key };
+            let marks: Vec<Mark> = (0..6).map(|_| Mark::default()).collect();
+            for (client, mark) in marks.iter().enumerate() {
+                assert!(watched.add(spot(client as u16 % 2), (client as u64, mark), client == 4));
+                assert!(!watched.add(spot(client as u16 % 2), (client as u64, mark), false));
+            }
+            assert_eq!(watched.keys(), 2);
+            watched.remove(spot(0), 0);
+            watched.remove(spot(0), 1);
+            assert!(watched.was_overdue(spot(0), 4) && !watched.was_overdue(spot(0), 2));
+            let told = |event| [Told { db: 0, shard: 0, key: key.into(), event, fields: Vec::new() }];
+            watched.hear(&told(Event::EXPIRED));
+            let marked = || marks.iter().map(|mark| mark.load(Relaxed)).collect::<Vec<bool>>();
+            assert_eq!(marked(), [false, false, true, false, false, false]);
+            watched.hear(&told(Event::EXPIRED));
+            assert_eq!(marked(), [false, false, true, false, true, false]);
+            assert_eq!(watched.keys(), 1, "those of the other database");
+            (0..6).for_each(|client| watched.remove(spot(client as u16 % 2), client));
+            assert!(!watched.is_any() && watched.part(0).is_empty());
+        }
     }
 }

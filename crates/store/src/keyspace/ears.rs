@@ -156,7 +156,11 @@ impl Keyspace {
 
     /// Ends one listening to this key. Locks its shard.
     pub fn close_ear(&self, key: &[u8]) {
-        let hash = self.hash(key);
+        self.close_ear_of(self.hash(key));
+    }
+
+    /// The same for a key with this hash.
+    pub fn close_ear_of(&self, hash: Hash) {
         self.shard_of(hash).ears.close(hash);
         self.listening.open.fetch_sub(1, Relaxed);
     }

@@ -617,6 +617,13 @@ impl<'k> View<'k> {
 
     /// Whether the key is there, past its deadline. It counts as no lookup and removes nothing.
     pub fn is_overdue(&self, key: &Key<'_>) -> bool {
+        // Where no key has a deadline none is looked for.
+        let has_volatile = self.guards.shard_ref(key).db(key.db).is_some_and(|db| db.volatile.keys > 0);
+        has_volatile && self.is_there_overdue(key)
+    }
+
+    #[inline(never)]
+    fn is_there_overdue(&self, key: &Key<'_>) -> bool {
         self.peek(key).is_some_and(|found| Db::is_overdue(&found, self.now))
     }
 
