@@ -121,6 +121,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     one("pfcount 4", "sketches", "PFCOUNT hll:0 hll:1 hll:2 hll:3"),
     one("scan", "strings", "SCAN 0 COUNT 100"),
     of("sort 600", "list-600", "SORT l:# ALPHA LIMIT 0 10", 300),
+    of("sort by 600", "list-600", "SORT l:# BY weight:* LIMIT 0 10", 300),
     of("object encoding", "strings", "OBJECT ENCODING key:#", 200_000),
     one("ping", "", "PING"),
     one("config get", "", "CONFIG GET maxmemory"),

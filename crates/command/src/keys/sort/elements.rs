@@ -5,7 +5,7 @@ use crate::Error;
 use base::Item;
 use resp::Reply;
 use std::cmp::Ordering;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use store::{End, Key, Kind, RankSpan, View};
 
 /// A part of the buffer.
@@ -166,12 +166,21 @@ impl Elements {
         is_there.then(|| Span { start, len: self.bytes.len() - start })
     }
 
-    /// Sorts the elements. Equal ones stay in the order in which they are.
-    pub(super) fn order(&mut self, order: Order) {
-        let bytes = &self.bytes;
+    /// Sorts all elements. Equal ones stay in the order in which they are.
+    fn order(&mut self, order: Order) {
+        let (bytes, all) = (&self.bytes, 0..self.all.len());
         match order {
-            Order::Ascending => self.all.sort_by(|a, b| compare(bytes, a, b)),
-            Order::Descending => self.all.sort_by(|a, b| compare(bytes, b, a)),
+            Order::Ascending => sort_window(&mut self.all, all, |a, b| compare(bytes, a, b)),
+            Order::Descending => sort_window(&mut self.all, all, |a, b| compare(bytes, b, a)),
+        }
+    }
+
+    /// The same as far as LIMIT takes them. What comes before and behind is set apart, in any order.
+    pub(super) fn order_window(&mut self, sort: &Sort<'_>) {
+        let (bytes, window) = (&self.bytes, sort.window(self.all.len()));
+        match sort.order {
+            Order::Ascending => sort_window(&mut self.all, window, |a, b| compare(bytes, a, b)),
+            Order::Descending => sort_window(&mut self.all, window, |a, b| compare(bytes, b, a)),
         }
     }
 
@@ -251,6 +260,34 @@ impl Results {
     }
 }
 
+/// Puts those elements into their places that this part of all has when these are in order. Equal ones come
+/// as they were read. Elements that are in order already, as those of many lists are, are compared once.
+#[inline(always)]
+fn sort_window(
+    all: &mut [Element],
+    window: Range<usize>,
+    compare: impl Fn(&Element, &Element) -> Ordering + Copy,
+) {
+    if window.len() > all.len() / 2 {
+        return all.sort_by(compare);
+    }
+    if window.is_empty() || all.is_sorted_by(|a, b| compare(a, b).is_le()) {
+        return;
+    }
+    // They lie in the buffer as they were read. An empty text begins where the one behind it does.
+    let place = |element: &Element| (element.text.start, element.text.len);
+    let compare = |a: &Element, b: &Element| compare(a, b).then_with(|| place(a).cmp(&place(b)));
+    let mut rest = &mut *all;
+    if window.end < rest.len() {
+        rest = rest.select_nth_unstable_by(window.end, compare).0;
+    }
+    if window.start > 0 {
+        rest.select_nth_unstable_by(window.start, compare);
+    }
+    all[window].sort_unstable_by(compare);
+}
+
+#[inline]
 fn compare(bytes: &[u8], a: &Element, b: &Element) -> Ordering {
     let by_text = |a, b| text(bytes, a).cmp(text(bytes, b));
     match (a.weight, b.weight) {
@@ -279,6 +316,51 @@ fn number(text: &[u8]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Numbers, texts and missing texts, many of them equal, cut at every place.
+    #[test]
+    fn what_limit_takes_is_what_it_would_take_of_all_in_order() {
+        let mut random = base::random::Random::new(7);
+        for len in [0, 1, 2, 7, 40] {
+            let mut all = Elements { bytes: Vec::new(), all: Vec::new(), is_cut: false };
+            let are_numbers = random.below(2) == 0;
+            for _ in 0..len {
+                let text = ["", "a", "b", "ab", "c"][random.below(5) as usize];
+                all.push(Item::Bytes(text.as_bytes()));
+            }
+            for at in 0..len {
+                let start = all.bytes.len();
+                all.bytes.push(b'x' + random.below(3) as u8);
+                all.all[at].weight = match random.below(4) {
+                    _ if are_numbers => Weight::Number(random.below(3) as f64),
+                    0 => Weight::Missing,
+                    _ => Weight::Text(Span { start, len: 1 }),
+                };
+            }
+            let texts = |all: &Elements| -> Vec<(usize, usize)> {
+                all.all.iter().map(|element| (element.text.start, element.text.len)).collect()
+            };
+            for order in [Order::Ascending, Order::Descending] {
+                let mut sorted = Elements { bytes: all.bytes.clone(), all: all.all.clone(), is_cut: false };
+                sorted.order(order);
+                for (offset, count) in (0..len + 2).flat_map(|start| (0..len + 2).map(move |n| (start, n))) {
+                    let sort = Sort {
+                        by: None,
+                        get: Vec::new(),
+                        order,
+                        alpha: false,
+                        offset: offset as i64,
+                        count: count as i64,
+                        destination: None,
+                    };
+                    let mut cut = Elements { bytes: all.bytes.clone(), all: all.all.clone(), is_cut: false };
+                    cut.order_window(&sort);
+                    cut.cut(&sort);
+                    assert_eq!(texts(&cut), texts(&sorted)[sort.window(len)], "{sort:?} of {len}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn weights_are_numbers_as_redis_reads_them() {

@@ -212,7 +212,7 @@ fn alone(call: &mut WholeCall<'_>, storing: Storing) -> Done {
 fn ordered(sort: &Sort<'_>, mut elements: Elements, lookup: &mut Lookup<'_>) -> Result<Elements, Error> {
     if let Some(by) = &sort.by {
         elements.weigh(by, sort.alpha, lookup)?;
-        elements.order(sort.order);
+        elements.order_window(sort);
     }
     elements.cut(sort);
     Ok(elements)
