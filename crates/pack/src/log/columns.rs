@@ -1,4 +1,4 @@
-//! Columns: a leaf of a stream to which no entry comes any more. All values of one field lie together
+//! Columns: a full leaf of a stream, to which no entry comes. All values of one field lie together
 //! (`column.rs`), and so do the ids.
 //!
 //! ```text
@@ -16,8 +16,9 @@
 //! 06 01 04 74 65 6d 70 | 06 00 00 00 00 d0 0f | 05 00 00 00 00 00 | 05 00 00 00 2a 00
 //! ```
 //! Only a leaf with one list of names becomes columns, and only if that is shorter. Ids are searched by
-//! halves. Removing the first entry only raises a count; to remove another one the leaf becomes one of rows
-//! again, and stays so. A value is put together when it is read: its text is not stored as such.
+//! halves. Removing the first entry only raises a count. To remove another one, or to add one, the leaf
+//! becomes one of rows again, and stays so until another begins behind it, which makes it columns three times
+//! at most. A value is put together when it is read: its text is not stored as such.
 use crate::code::quarters::first_not_before;
 use crate::code::varint::read_varint;
 use crate::log::cell;
@@ -31,32 +32,40 @@ use std::ops::ControlFlow;
 /// A leaf of fewer rows stays as it is, because too little would be saved.
 const ROWS_MIN: usize = 8;
 
-/// What a leaf of rows becomes that is full: columns where that is shorter, or the rows without much slack.
-/// Costs about what writing the rows cost.
-pub(crate) fn close(open: Block) -> Block {
-    let columns = encode(&open);
-    match columns {
-        Some(bytes) if bytes.len() < open.len() => Block::fitting(&bytes),
-        _ => {
-            let mut open = open;
-            if rows::slack_bytes(&open) > open.len() / 64 {
-                rows::shrink(&mut open);
-            }
-            open
-        }
+/// How often a leaf is made columns at most. It is opened where an entry comes to it again, or goes: a stream
+/// whose newest entries come and go can be in that state for long, and must not be encoded each time.
+const CLOSINGS_MAX: u8 = 3;
+
+/// What a leaf becomes when one behind it begins: columns where that is shorter, or rows without much slack.
+/// Costs about what writing the rows cost; nothing where the leaf is of columns already, or was closed so
+/// often that it stays as it is.
+pub(crate) fn close(mut leaf: Block) -> Block {
+    let head = Head::read(&leaf);
+    if leaf[0] == KIND_COLUMNS {
+        return leaf;
     }
+    if head.closings < CLOSINGS_MAX {
+        let head = Head { closings: head.closings + 1, ..head };
+        if let Some(columns) = encode(&leaf, head).filter(|columns| columns.len() < leaf.len()) {
+            return Block::fitting(&columns);
+        }
+        head.write_as(rows::KIND_ROWS, leaf.make_mut());
+    }
+    if rows::slack_bytes(&leaf) > leaf.len() / 64 {
+        rows::shrink(&mut leaf);
+    }
+    leaf
 }
 
-/// The leaf as columns; None where its entries have different names, are few, or have ids that are too far
-/// apart.
-fn encode(open: &[u8]) -> Option<Vec<u8>> {
-    let head = Head::read(open);
+/// The leaf as columns, with this head; None where its entries have different names, are few, or have ids
+/// that are too far apart.
+fn encode(open: &[u8], head: Head) -> Option<Vec<u8>> {
     let rows = Rows::open(open);
     if head.lists != 1 || (head.count as usize) < ROWS_MIN {
         return None;
     }
     let fields = rows.names(0).0;
-    let mut texts = Texts::default();
+    let mut texts = Texts { bytes: Vec::with_capacity(open.len()), ..Texts::default() };
     let is_uniform = rows.visit_up(Id::MIN, &mut |row| match row.fields() == fields {
         true => {
             texts.add(row, head.base);
@@ -110,7 +119,8 @@ impl Texts {
     }
 }
 
-/// The entries of a leaf of columns as a leaf of rows. Its size and count for the limits are kept.
+/// The entries of a leaf of columns as a leaf of rows. Its size and count for the limits are kept, and how
+/// often it was closed.
 pub(crate) fn open(closed: &[u8]) -> Block {
     let old = Head::read(closed);
     let mut block = rows::start(old.base, 0, closed.len() * 2);
@@ -120,7 +130,8 @@ pub(crate) fn open(closed: &[u8]) -> Block {
     });
     let new = Head::read(&block);
     assert_eq!(new.count, old.count, "a leaf is opened to what it was");
-    Head { size: old.size, added: old.added, ..new }.write_as(rows::KIND_ROWS, block.make_mut());
+    let (size, added, closings) = (old.size, old.added, old.closings);
+    Head { size, added, closings, ..new }.write_as(rows::KIND_ROWS, block.make_mut());
     block
 }
 

@@ -4,16 +4,24 @@
 //! ```text
 //!          sealed: Tree<ByEntry>             tail
 //!    +----------+----------+----------+   +--------+
-//!    | leaf     | leaf     | leaf     |   | rows   |  <- entries come here
+//!    | leaf     | leaf     | leaf     |   | leaf   |  <- entries come here
 //!    +----------+----------+----------+   +--------+
 //! ```
 //!
 //! Entries come at the end only, so the last leaf lies beside the tree, and appending touches nothing else.
-//! When it is full its entries are turned into columns (`columns.rs`), which take half the bytes and are read
-//! as quickly; that costs as much as writing its rows did, once a leaf. XTRIM with `~` removes whole nodes,
-//! and users see how many entries went; so a leaf takes as many entries as a node of Redis would
-//! (`stream-node-max-bytes`, `stream-node-max-entries`): each leaf adds up the bytes that they would take in
-//! Redis's format. Between calls: no leaf is empty, and only an empty log has no tail.
+//! They come to rows (`rows.rs`). When the leaf is full and another begins, its entries are turned into
+//! columns (`columns.rs`), which take half the bytes and are read as quickly; that costs as much as writing
+//! its rows did, once a leaf.
+//!
+//! Where all entries of the last leaf are deleted, the one before it is the last again, and stays one of
+//! columns: as full as it is, nothing comes to it. So a job that is added behind a full leaf and deleted when
+//! it is done costs a leaf of one entry, and no other leaf is turned for it. The leaf before becomes rows
+//! again only if an entry does fit into it (a shorter one than that for which it was full) or goes from it.
+//!
+//! XTRIM with `~` removes whole nodes, and users see how many entries went; so a leaf takes as many entries
+//! as a node of Redis would (`stream-node-max-bytes`, `stream-node-max-entries`), those that are deleted
+//! counted too: each leaf adds up the bytes that they would take in Redis's format. Between calls: no leaf is
+//! empty, and only an empty log has no tail.
 //!
 //! The tree keeps the number of entries below each node, so how many there are between two ids takes two
 //! descents, whatever their number.
@@ -51,7 +59,7 @@ pub struct Limits {
 const LEAF_BYTES_MAX: u64 = 64 << 10;
 
 impl Limits {
-    /// Whether a leaf of rows takes one more entry, of so many bytes of text.
+    /// Whether a leaf takes one more entry, of so many bytes of text.
     fn takes(&self, leaf: &Block, text_bytes: usize) -> bool {
         let head = Head::read(leaf);
         let bytes_max = if self.bytes == 0 { LEAF_BYTES_MAX } else { self.bytes.min(LEAF_BYTES_MAX) };
@@ -122,14 +130,17 @@ impl Log {
         self.len == 0
     }
 
-    /// Adds an entry. Its id is greater than any that was ever here. Writes behind the last entry of the last
-    /// leaf, and once a leaf turns the one before into columns.
+    /// Adds an entry. Its id is greater than any that is here. Writes behind the last entry of the last leaf,
+    /// and once a leaf turns the one before into columns.
     #[inline]
     pub fn append(&mut self, id: Id, pairs: &impl Pairs, limits: &Limits) {
         debug_assert!(self.last_id().is_none_or(|last| last < id), "{id:?}");
         self.len += 1;
         match &mut self.tail {
-            Some(tail) if limits.takes(tail, pairs.text_bytes()) => rows::append(tail, id, pairs),
+            Some(tail) if limits.takes(tail, pairs.text_bytes()) => {
+                open(tail);
+                rows::append(tail, id, pairs);
+            }
             _ => self.append_leaf(id, pairs),
         }
     }
@@ -149,11 +160,11 @@ impl Log {
         self.tail = Some(leaf);
     }
 
-    /// Puts a leaf to which no entry comes any more behind the others of the tree, as columns where that is
+    /// Puts a leaf behind which another begins behind the others of the tree, as columns where that is
     /// shorter.
-    fn seal(&mut self, open: Block) {
-        let Head { base, count, .. } = Head::read(&open);
-        let leaf = columns::close(open);
+    fn seal(&mut self, full: Block) {
+        let Head { base, count, .. } = Head::read(&full);
+        let leaf = columns::close(full);
         debug_assert!(count > 0 && Leaf::open(&leaf).count() == u64::from(count));
         debug_assert!(self.sealed.last().is_none_or(|last| self.sealed.mark(&last).least < base), "{base:?}");
         let mark = EntryMark { count: u64::from(count), least: base };
@@ -168,7 +179,7 @@ impl Log {
         self.first_location().and_then(|location| self.leaf(&location).first_id())
     }
 
-    /// The greatest id; None where the log is empty. Walks the rows of the last leaf.
+    /// The greatest id; None where the log is empty. One look at the last leaf.
     pub fn last_id(&self) -> Option<Id> {
         self.tail.as_ref().and_then(|tail| Leaf::open(tail).last_id())
     }
@@ -231,8 +242,7 @@ impl Log {
         before + self.leaf(&location).count_before(id)
     }
 
-    /// Takes the entry `id` out. Returns whether it was there. A leaf of columns becomes one of rows for it,
-    /// and stays so.
+    /// Takes the entry `id` out. Returns whether it was there. A leaf of columns becomes one of rows for it.
     pub fn remove(&mut self, id: Id) -> bool {
         let Some(location) = self.seek(id) else { return false };
         if !self.leaf(&location).contains(id) {
@@ -318,18 +328,11 @@ impl Log {
         shrink_if_sparse(self.block_mut(location));
     }
 
-    /// Takes a leaf out. Where that was the last one, the one before it takes entries from now on, so it
-    /// becomes rows.
+    /// Takes a leaf out. Where that was the last one, the one before it is the last from now on, as it is.
     fn remove_leaf(&mut self, location: &Location) {
         match location {
             Location::Sealed(path) => drop(self.sealed.remove(path)),
-            Location::Tail => {
-                self.tail = self.sealed.last().map(|path| {
-                    let mut block = self.sealed.remove(&path);
-                    open(&mut block);
-                    block
-                });
-            }
+            Location::Tail => self.tail = self.sealed.last().map(|path| self.sealed.remove(&path)),
         }
     }
 
@@ -482,7 +485,8 @@ impl Log {
     }
 }
 
-/// Makes a leaf one of rows, so that entries inside it can be removed.
+/// Makes a leaf one of rows, so that an entry can come to it, or one inside it go.
+#[inline]
 fn open(block: &mut Block) {
     if block[0] != KIND_ROWS {
         *block = columns::open(block);

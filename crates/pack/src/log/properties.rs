@@ -116,8 +116,21 @@ impl Run {
         self.twin.range(id..).next().map_or(id, |(id, _)| *id)
     }
 
+    /// Entries come, and the newest go: as often, so that the last leaf and the one before stay what they are
+    /// for long.
+    fn come_and_go(&mut self) {
+        for _ in 0..self.random.below(20) {
+            if self.random.below(2) == 0 {
+                self.append();
+            } else if let Some((newest, _)) = self.twin.pop_last() {
+                assert!(self.log.contains(newest) && self.log.remove(newest) && !self.log.contains(newest));
+            }
+            assert_eq!(self.log.last_id(), self.twin.keys().next_back().copied());
+        }
+    }
+
     fn edit(&mut self) {
-        match self.random.below(12) {
+        match self.random.below(15) {
             0..=6 => (0..self.random.below(20)).for_each(|_| self.append()),
             7..=9 => {
                 let id = self.any_id();
@@ -125,6 +138,7 @@ impl Run {
                 assert_eq!(self.log.remove(id), self.twin.remove(&id).is_some());
             }
             10 => self.trim(),
+            11..=13 => self.come_and_go(),
             _ => {
                 let id = self.any_id();
                 let up = collect(&self.log, id, Direction::Up, 5);
@@ -205,9 +219,74 @@ fn leaves_end_where_the_nodes_of_redis_do() {
     let limits = Limits { bytes: 4096, entries: 100 };
     let stats = uniform(1000, 5, &limits).stats();
     assert_eq!((stats.rows.nodes, stats.columns.nodes), (1, 9));
+    assert_eq!(bases(&uniform(100, 200, &limits)), [1, 20, 39, 58, 77, 96]);
+}
+
+fn bases(log: &Log) -> Vec<u64> {
     let mut bases = Vec::new();
-    uniform(100, 200, &limits).for_each_base(&mut |base| bases.push(base.ms));
-    assert_eq!(bases, [1, 20, 39, 58, 77, 96]);
+    log.for_each_base(&mut |base| bases.push(base.ms));
+    bases
+}
+
+/// A job is added and deleted when it is done, behind others that stay.
+#[test]
+fn newest_entries_that_come_and_go_leave_the_leaf_before_as_it_is() {
+    let limits = Limits { bytes: 4096, entries: 100 };
+    let job = vec![(b"f".to_vec(), b"v".to_vec())];
+    for stay in 1..=301 {
+        let mut log = uniform(stay, 5, &limits);
+        // Nodes of Redis, as base, entries, and entries that ever came.
+        let mut nodes: Vec<(u64, u64, u64)> = (1..=stay)
+            .step_by(100)
+            .map(|base| (base, 100.min(stay + 1 - base), 100.min(stay + 1 - base)))
+            .collect();
+        let mut sealed = None;
+        for ms in 1000..1200 {
+            log.append(Id { ms, seq: 0 }, &job, &limits);
+            match nodes.last_mut() {
+                Some((_, count, added)) if *added < 100 => (*count, *added) = (*count + 1, *added + 1),
+                _ => nodes.push((ms, 1, 1)),
+            }
+            assert!(bases(&log).iter().eq(nodes.iter().map(|(base, ..)| base)));
+            assert!(log.remove(Id { ms, seq: 0 }));
+            let (_, count, _) = nodes.last_mut().expect("others stay");
+            *count -= 1;
+            if *count == 0 {
+                nodes.pop();
+                // A leaf that is full was closed when the job came, three times if it stays of rows.
+                let last = log.tail.as_ref().expect("others stay");
+                let same = sealed.get_or_insert_with(|| last.clone());
+                assert!(ms < 1110 || same.is_same(last), "{stay} entries, {ms}");
+                sealed = (ms >= 1110).then(|| last.clone());
+            }
+            assert!(bases(&log).iter().eq(nodes.iter().map(|(base, ..)| base)));
+        }
+        assert_eq!((log.len(), log.last_id()), (stay, Some(Id { ms: stay, seq: 0 })));
+        assert_eq!(log.count_between((Id::MIN, Id::MAX)), stay);
+    }
+}
+
+/// Entries for which the leaf is full come and go, and between them shorter ones that still fit, for which it
+/// becomes rows again.
+#[test]
+fn a_leaf_is_closed_three_times_at_most() {
+    let limits = Limits { bytes: 4096, entries: 100 };
+    let [short, long] = [5, 3000].map(|len| vec![(b"f".to_vec(), vec![b'v'; len])]);
+    let mut log = uniform(50, 30, &limits);
+    let mut kinds = Vec::new();
+    for ms in (100..120).step_by(2) {
+        log.append(Id { ms, seq: 0 }, &long, &limits);
+        kinds.push(log.stats().columns.nodes);
+        let held = log.clone();
+        assert!(log.remove(Id { ms, seq: 0 }));
+        log.append(Id { ms: ms + 1, seq: 0 }, &short, &limits);
+        assert_eq!(bases(&log), [1]);
+        assert_eq!((held.len(), held.last_id()), (log.len(), Some(Id { ms, seq: 0 })));
+        assert!(held.contains(Id { ms: 50, seq: 0 }) && !held.contains(Id { ms: ms + 1, seq: 0 }));
+    }
+    assert_eq!(kinds, [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]);
+    let ids: Vec<u64> = collect(&log, Id::MIN, Direction::Up, 0).iter().map(|(id, _)| id.ms).collect();
+    assert!(ids.into_iter().eq((1..=50).chain((101..120).step_by(2))));
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //!
 //! ```text
 //!  0      kind = 1
-//!  1      lists       how many lists of field names, at most 8
-//!  2..4   zero
+//!  1      lists       low half: how many lists of field names, at most 8
+//!         closings    high half: how often the leaf was closed (`columns.rs`)
+//!  2..4   last         how long the last row is; 0 where that is more than two bytes tell
 //!  4..8   count       rows that are there            all numbers little endian
 //!  8..12  end         where the room begins
 //! 12..16  rows        where the first row begins: behind the lists and what was taken off the front
@@ -24,8 +25,9 @@
 //! ```
 //!
 //! Cost: 40 bytes a leaf, and 4 to 6 bytes an entry beyond its values' cells. Appending writes behind the
-//! last row. Looking for an id goes from row to row, over a hundred of them at the usual limits. To take the
-//! first row out is to raise `rows`; to take another out, what lies behind it is moved.
+//! last row. The last row, and that nothing is behind it, is found at once; looking for another id goes from
+//! row to row, over a hundred of them at the usual limits. To take the first row out is to raise `rows`; to
+//! take another out, what lies behind it is moved.
 use crate::classic::listpack::{self, entry_bytes};
 use crate::code::varint::{read_varint, varint_len, write_varint};
 use crate::code::words::{u32_at, u64_at};
@@ -59,6 +61,8 @@ pub trait Pairs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub(crate) lists: u8,
+    pub(crate) closings: u8,
+    pub(crate) last: u16,
     pub(crate) count: u32,
     pub(crate) end: u32,
     pub(crate) rows: u32,
@@ -73,7 +77,9 @@ impl Head {
     pub(crate) fn read(bytes: &[u8]) -> Head {
         let bytes: &[u8; HEAD_BYTES] = bytes.first_chunk().expect("a leaf has its head");
         Head {
-            lists: bytes[1],
+            lists: bytes[1] & 0xF,
+            closings: bytes[1] >> 4,
+            last: u16::from_le_bytes([bytes[2], bytes[3]]),
             count: u32_at(bytes, 4),
             end: u32_at(bytes, 8),
             rows: u32_at(bytes, 12),
@@ -92,8 +98,9 @@ impl Head {
     #[inline]
     pub(crate) fn write_as(&self, kind: u8, bytes: &mut [u8]) {
         let bytes: &mut [u8; HEAD_BYTES] = bytes.first_chunk_mut().expect("a leaf has its head");
-        debug_assert!(self.lists <= LISTS_MAX && self.count <= self.added, "{self:?}");
-        (bytes[0], bytes[1]) = (kind, self.lists);
+        debug_assert!(self.lists <= LISTS_MAX && self.closings < 16 && self.count <= self.added, "{self:?}");
+        (bytes[0], bytes[1]) = (kind, self.lists | self.closings << 4);
+        bytes[2..4].copy_from_slice(&self.last.to_le_bytes());
         for (at, word) in [(4, self.count), (8, self.end), (12, self.rows), (16, self.size), (20, self.added)]
         {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
@@ -107,7 +114,7 @@ impl Head {
 pub(crate) fn start(base: Id, size: u64, room: usize) -> Block {
     let end = HEAD_BYTES as u32;
     let size = u32::try_from(size).unwrap_or(u32::MAX);
-    let head = Head { lists: 0, count: 0, end, rows: end, size, added: 0, base };
+    let head = Head { lists: 0, closings: 0, last: 0, count: 0, end, rows: end, size, added: 0, base };
     let mut bytes = [0; HEAD_BYTES];
     head.write(&mut bytes);
     Block::spread(&bytes, room, &[])
@@ -143,9 +150,15 @@ pub(crate) fn append(block: &mut Block, id: Id, pairs: &impl Pairs) {
     head.end += at as u32;
     let is_master = list == 0;
     head.size = head.size.saturating_add(listpack_row_bytes(&head, id, pairs, is_master, listpack_bytes));
+    head.last = short_len(at);
     head.count += 1;
     head.added += 1;
     head.write(block.make_mut());
+}
+
+/// How long a row is, as the head tells it; 0 where it is too long for that.
+fn short_len(len: usize) -> u16 {
+    u16::try_from(len).unwrap_or(0)
 }
 
 /// Writes the values, each behind its name where the list does not tell the names. Returns how long that is
@@ -343,8 +356,25 @@ impl<'b> Rows<'b> {
         Some(Raw { start, end, id, list, cells: &self.bytes[at + seq_bytes..end] })
     }
 
-    /// The first row at or behind `id`.
+    /// The last row. One look, but where it is very long, which rows before it are few.
+    #[inline]
+    fn last(&self) -> Option<Raw<'b>> {
+        if self.head.last > 0 && self.head.count > 0 {
+            return self.raw(self.head.end as usize - usize::from(self.head.last));
+        }
+        let (mut at, mut last) = (self.head.rows as usize, None);
+        while let Some(raw) = self.raw(at) {
+            (at, last) = (raw.end, Some(raw));
+        }
+        last
+    }
+
+    /// The first row at or behind `id`. The last is tried first, because what comes anew is asked for most.
     fn seek(&self, id: Id) -> Option<Raw<'b>> {
+        let last = self.last()?;
+        if last.id <= id {
+            return (last.id == id).then_some(last);
+        }
         let mut at = self.head.rows as usize;
         while let Some(raw) = self.raw(at) {
             if raw.id >= id {
@@ -355,8 +385,11 @@ impl<'b> Rows<'b> {
         None
     }
 
-    /// How many rows have a lesser id. Walks over them.
+    /// How many rows have a lesser id. Walks over them, unless all have.
     pub(crate) fn count_before(&self, id: Id) -> u64 {
+        if self.last().is_none_or(|last| last.id < id) {
+            return self.count();
+        }
         let (mut at, mut count) = (self.head.rows as usize, 0);
         while let Some(raw) = self.raw(at).filter(|raw| raw.id < id) {
             (at, count) = (raw.end, count + 1);
@@ -431,21 +464,24 @@ impl<'b> Rows<'b> {
         self.raw(self.head.rows as usize).map(|raw| raw.id)
     }
 
-    /// The greatest id. Goes over all rows.
+    /// The greatest id.
     pub(crate) fn last_id(&self) -> Option<Id> {
-        let (mut at, mut last) = (self.head.rows as usize, None);
-        while let Some(raw) = self.raw(at) {
-            (at, last) = (raw.end, Some(raw.id));
-        }
-        last
+        self.last().map(|raw| raw.id)
     }
 }
 
-/// Takes the row of `id` out; whether it was there.
+/// Takes the row of `id` out; whether it was there. Walks over the rows before it.
 pub(crate) fn remove(block: &mut Block, id: Id) -> bool {
     let rows = Rows::open(&block[..]);
-    let Some(raw) = rows.seek(id).filter(|raw| raw.id == id) else { return false };
+    let (mut at, mut before) = (rows.head.rows as usize, 0);
+    while let Some(raw) = rows.raw(at).filter(|raw| raw.id < id) {
+        (at, before) = (raw.end, raw.end - raw.start);
+    }
+    let Some(raw) = rows.raw(at).filter(|raw| raw.id == id) else { return false };
     let (mut head, start, end) = (rows.head, raw.start, raw.end);
+    if end == head.end as usize {
+        head.last = short_len(before);
+    }
     let bytes = block.make_mut();
     if start == head.rows as usize {
         head.rows = end as u32;
