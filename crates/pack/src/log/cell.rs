@@ -20,7 +20,7 @@ const INT: u8 = 0x70;
 const LONG: u8 = 0x78;
 const SMALL: u8 = 0x80;
 
-/// How long the cell of a text of `len` bytes is at most.
+/// How long the cell of a text of `len` bytes is at most; just so long where it is written as text.
 pub(crate) fn len_max(len: usize) -> usize {
     if len <= STRING_MAX { len + 1 } else { 1 + varint_len(len) + len }
 }

@@ -54,28 +54,42 @@ fn bits(bytes: &[u8], at: usize, width: u32) -> u64 {
 #[derive(Default)]
 struct BitWriter {
     out: Vec<u8>,
-    word: u64,
+    word: Word,
+}
+
+/// Bits that are not written yet. Written eight bytes at a time.
+#[derive(Clone, Copy, Default)]
+struct Word {
+    bits: u64,
     used: u32,
 }
 
-impl BitWriter {
-    fn put(&mut self, n: u64, width: u32) {
+impl Word {
+    #[inline(always)]
+    fn put(&mut self, n: u64, width: u32, out: &mut Vec<u8>) {
         debug_assert!(width <= WIDTH_MAX && (width == 0 && n == 0 || n >> width == 0));
-        debug_assert!(self.used < 8);
-        self.word |= n << self.used;
+        debug_assert!(self.used < u64::BITS);
+        self.bits |= n << self.used;
         self.used += width;
-        while self.used >= 8 {
-            self.out.push(self.word as u8);
-            self.word >>= 8;
-            self.used -= 8;
+        if self.used >= u64::BITS {
+            out.extend_from_slice(&self.bits.to_le_bytes());
+            self.used -= u64::BITS;
+            // The bits of `n` that did not fit. There was room for one at least.
+            self.bits = n >> (width - self.used);
         }
+    }
+}
+
+impl BitWriter {
+    #[inline]
+    fn put(&mut self, n: u64, width: u32) {
+        self.word.put(n, width, &mut self.out);
     }
 
     /// The bits as bytes; the rest of the last byte is zero.
     fn finish(mut self) -> Vec<u8> {
-        if self.used > 0 {
-            self.out.push(self.word as u8);
-        }
+        let rest = (self.word.used as usize).div_ceil(8);
+        self.out.extend_from_slice(&self.word.bits.to_le_bytes()[..rest]);
         self.out
     }
 }
@@ -108,19 +122,19 @@ fn push_cell(out: &mut Vec<u8>, text: &[u8]) {
 pub(crate) fn encode(texts: &[&[u8]]) -> Vec<u8> {
     assert!(!texts.is_empty(), "a column has rows");
     let prefix = common_prefix(texts);
-    if let Some(few) = encode_few(texts) {
+    if let Some(few) = Few::of(texts) {
         // A column of few different values may still be shorter as a line, or as text.
-        let others = [encode_line_of_texts(texts, prefix), Some(encode_text(texts, prefix))];
-        return others.into_iter().flatten().fold(few, shorter);
+        let text = encode_text(texts, prefix);
+        let other = match encode_line_of_texts(texts, prefix) {
+            Some(line) if line.len() <= text.len() => line,
+            _ => text,
+        };
+        return if other.len() < few.len() { other } else { few.encode() };
     }
     match encode_line_of_texts(texts, prefix) {
         Some(line) => line,
         None => encode_text(texts, prefix),
     }
-}
-
-fn shorter(a: Vec<u8>, b: Vec<u8>) -> Vec<u8> {
-    if b.len() < a.len() { b } else { a }
 }
 
 fn common_prefix<'t>(texts: &[&'t [u8]]) -> &'t [u8] {
@@ -189,9 +203,12 @@ fn fit(numbers: &[i64], stride: i64) -> Option<(i64, u32)> {
 }
 
 fn encode_text(texts: &[&[u8]], prefix: &[u8]) -> Vec<u8> {
-    let letters = || texts.iter().flat_map(|text| &text[prefix.len()..]);
-    let code = Code::choose(letters());
-    let lens: Vec<usize> = texts.iter().map(|text| code.len_of(&text[prefix.len()..])).collect();
+    let rests = || texts.iter().map(|text| &text[prefix.len()..]);
+    let code = Code::choose(rests());
+    // No code takes more bits than the letters have.
+    let mut codes =
+        BitWriter { out: Vec::with_capacity(rests().map(<[u8]>::len).sum()), ..BitWriter::default() };
+    let lens: Vec<usize> = rests().map(|text| code.write(text, &mut codes)).collect();
     let (least, most) = (lens.iter().min().copied().unwrap_or(0), lens.iter().max().copied().unwrap_or(0));
     let width = bits_of((most - least) as u64);
     let mut out = vec![TEXT];
@@ -202,9 +219,7 @@ fn encode_text(texts: &[&[u8]], prefix: &[u8]) -> Vec<u8> {
     let mut lengths = BitWriter::default();
     lens.iter().for_each(|len| lengths.put((len - least) as u64, width));
     out.extend_from_slice(&lengths.finish());
-    let mut writer = BitWriter::default();
-    letters().for_each(|letter| code.write(*letter, &mut writer));
-    out.extend_from_slice(&writer.finish());
+    out.extend_from_slice(&codes.finish());
     out
 }
 
@@ -216,68 +231,98 @@ struct Code {
     is_common: bool,
     /// Whether the last code is an escape: it stands before the two halves of a letter that has no code.
     escapes: bool,
-    /// The code of each letter; 255 for letters without one.
-    codes: [u8; 256],
+    /// What is written for each letter: the bits, and in the highest byte their number.
+    written: [u32; 256],
 }
+
+/// So many letters are written at once: [`BitWriter::put`] takes their bits, escaped or not.
+const LETTERS_AT_ONCE: usize = 3;
+const _: () = assert!(LETTERS_AT_ONCE as u32 * 3 * LETTER_BITS_MAX <= WIDTH_MAX);
+/// The number of bits in [`Code::written`].
+const NUMBER_SHIFT: u32 = 24;
+const _: () = assert!(3 * LETTER_BITS_MAX <= NUMBER_SHIFT);
 
 impl Code {
     /// The code that writes these letters in the fewest bits, its own bytes included.
-    fn choose<'l>(letters: impl Iterator<Item = &'l u8>) -> Code {
+    fn choose<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Code {
         let mut counts = [0_usize; 256];
-        letters.for_each(|letter| counts[usize::from(*letter)] += 1);
+        texts.for_each(|text| text.iter().for_each(|letter| counts[usize::from(*letter)] += 1));
         let total: usize = counts.iter().sum();
         let mut often: Vec<u8> = (0..=255).filter(|letter| counts[usize::from(*letter)] > 0).collect();
         often.sort_by_key(|letter| std::cmp::Reverse(counts[usize::from(*letter)]));
-        let mut best = Code::new(8, &[], false, false);
+        let mut best = (8, &[][..], false, false);
         let mut best_bits = total * 8;
-        let mut consider = |code: Code, letters_bits: usize| {
-            let written = |letter: &u8| counts[usize::from(*letter)] * code.codes_for(*letter);
-            let bits = often.iter().map(written).sum::<usize>() * code.width as usize + letters_bits;
+        let mut consider = |width: u32, letters, is_common, escapes| {
+            // A letter takes one code, or three with an escape.
+            let coded: usize = <[u8]>::iter(letters).map(|letter| counts[usize::from(*letter)]).sum();
+            let letters_bytes = if is_common { 0 } else { letters.len() };
+            let bits = (coded + 3 * (total - coded)) * width as usize + letters_bytes * 8;
             if bits < best_bits {
-                (best, best_bits) = (code, bits);
+                (best, best_bits) = ((width, letters, is_common, escapes), bits);
             }
         };
-        consider(Code::new(5, COMMON, true, true), 0);
+        consider(5, COMMON, true, true);
         for width in 0..=LETTER_BITS_MAX {
             let places = 1 << width;
             if often.len() <= places {
-                consider(Code::new(width, &often, false, false), often.len() * 8);
+                consider(width, &often, false, false);
                 break;
             }
             if width >= HALF_BITS {
-                consider(Code::new(width, &often[..places - 1], false, true), (places - 1) * 8);
+                consider(width, &often[..places - 1], false, true);
             }
         }
-        best
+        let (width, letters, is_common, escapes) = best;
+        Code::new(width, letters, is_common, escapes)
     }
 
     fn new(width: u32, letters: &[u8], is_common: bool, escapes: bool) -> Code {
-        let mut codes = [255; 256];
-        letters.iter().enumerate().for_each(|(code, letter)| codes[usize::from(*letter)] = code as u8);
-        Code { width, letters: letters.to_vec(), is_common, escapes, codes }
+        let mut written = [0; 256];
+        if escapes {
+            debug_assert!(width >= HALF_BITS, "a half takes one code");
+            let escape = (1 << width) - 1;
+            for letter in 0..=255_u8 {
+                let (low, high) = (u32::from(letter & 0xF), u32::from(letter >> HALF_BITS));
+                written[usize::from(letter)] =
+                    escape | low << width | high << (2 * width) | (3 * width) << NUMBER_SHIFT;
+            }
+        }
+        for (code, letter) in letters.iter().enumerate() {
+            written[usize::from(*letter)] = code as u32 | width << NUMBER_SHIFT;
+        }
+        Code { width, letters: letters.to_vec(), is_common, escapes, written }
     }
 
-    /// How many codes a letter takes: one, or three with an escape.
-    fn codes_for(&self, letter: u8) -> usize {
-        if self.width == 8 || self.codes[usize::from(letter)] != 255 { 1 } else { 3 }
-    }
-
-    fn len_of(&self, text: &[u8]) -> usize {
-        text.iter().map(|letter| self.codes_for(*letter)).sum()
-    }
-
-    fn write(&self, letter: u8, writer: &mut BitWriter) {
-        let code = self.codes[usize::from(letter)];
+    /// Writes a text, of whose letters each has a code or is escaped. Returns how many codes that are.
+    fn write(&self, text: &[u8], writer: &mut BitWriter) -> usize {
         if self.width == 8 {
-            return writer.put(u64::from(letter), 8);
+            debug_assert_eq!(writer.word.used, 0, "codes begin at a byte");
+            writer.out.extend_from_slice(text);
+            return text.len();
         }
-        if code != 255 {
-            return writer.put(u64::from(code), self.width);
+        // A copy, which stays in registers.
+        let (mut word, mut all_bits) = (writer.word, 0);
+        let mut put = |(n, width)| {
+            word.put(n, width, &mut writer.out);
+            all_bits += width as usize;
+        };
+        let (at_once, rest) = text.as_chunks::<LETTERS_AT_ONCE>();
+        at_once.iter().for_each(|letters| put(self.bits(letters)));
+        put(self.bits(rest));
+        writer.word = word;
+        if self.escapes { all_bits / self.width as usize } else { text.len() }
+    }
+
+    /// What a few letters are written as, and how many bits that are.
+    #[inline(always)]
+    fn bits(&self, letters: &[u8]) -> (u64, u32) {
+        let (mut n, mut width) = (0, 0);
+        for letter in letters {
+            let written = self.written[usize::from(*letter)];
+            n |= u64::from(written & ((1 << NUMBER_SHIFT) - 1)) << width;
+            width += written >> NUMBER_SHIFT;
         }
-        debug_assert!(self.escapes && self.width >= HALF_BITS, "a letter without a code");
-        writer.put((1 << self.width) - 1, self.width);
-        writer.put(u64::from(letter & 0xF), self.width);
-        writer.put(u64::from(letter >> HALF_BITS), self.width);
+        (n, width)
     }
 
     /// Appends what a reader has to know of the code.
@@ -298,28 +343,53 @@ impl Code {
     }
 }
 
-/// A column of at most [`FEW_MAX`] different texts; None where there are more.
-fn encode_few(texts: &[&[u8]]) -> Option<Vec<u8>> {
-    let mut values: Vec<&[u8]> = Vec::new();
-    let mut numbers = Vec::with_capacity(texts.len());
-    for text in texts {
-        let number = values.iter().position(|value| value == text);
-        numbers.push(number.unwrap_or(values.len()) as u64);
-        if number.is_none() {
-            values.push(text);
+/// A column of at most [`FEW_MAX`] different texts.
+struct Few<'t> {
+    values: Vec<&'t [u8]>,
+    /// Which value each row has.
+    numbers: Vec<u64>,
+}
+
+impl<'t> Few<'t> {
+    /// None where there are more.
+    fn of(texts: &[&'t [u8]]) -> Option<Few<'t>> {
+        let mut values: Vec<&[u8]> = Vec::new();
+        let mut numbers = Vec::with_capacity(texts.len());
+        for text in texts {
+            let number = values.iter().position(|value| value == text);
+            numbers.push(number.unwrap_or(values.len()) as u64);
+            if number.is_none() {
+                values.push(text);
+            }
+            if values.len() > FEW_MAX {
+                return None;
+            }
         }
-        if values.len() > FEW_MAX {
-            return None;
-        }
+        debug_assert!(numbers.len() == texts.len() && values.len() <= numbers.len());
+        Some(Few { values, numbers })
     }
-    let width = bits_of(values.len() as u64 - 1);
-    debug_assert!(numbers.len() == texts.len() && numbers.iter().all(|number| bits_of(*number) <= width));
-    let mut out = vec![FEW, values.len() as u8, width as u8];
-    values.iter().for_each(|value| push_cell(&mut out, value));
-    let mut writer = BitWriter::default();
-    numbers.iter().for_each(|number| writer.put(*number, width));
-    out.extend_from_slice(&writer.finish());
-    Some(out)
+
+    fn width(&self) -> u32 {
+        bits_of(self.values.len() as u64 - 1)
+    }
+
+    /// How long it is as a column.
+    fn len(&self) -> usize {
+        let values: usize = self.values.iter().map(|value| cell::len_max(value.len())).sum();
+        3 + values + (self.numbers.len() * self.width() as usize).div_ceil(8)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let width = self.width();
+        let mut out = Vec::with_capacity(self.len());
+        out.extend_from_slice(&[FEW, self.values.len() as u8, width as u8]);
+        self.values.iter().for_each(|value| push_cell(&mut out, value));
+        let mut writer = BitWriter::default();
+        self.numbers.iter().for_each(|number| writer.put(*number, width));
+        out.extend_from_slice(&writer.finish());
+        debug_assert_eq!(out.len(), self.len());
+        out
+    }
 }
 
 /// A column, to read. Its bytes reach to the end of the leaf, whose padding makes every read whole.
@@ -540,6 +610,7 @@ pub(crate) fn push(out: &mut Vec<u8>, column: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::random::Random;
 
     fn check(texts: &[&[u8]]) -> usize {
         let mut bytes = encode(texts);
@@ -587,6 +658,52 @@ mod tests {
         }
         let bytes: Vec<[u8; 2]> = (0..=255_u8).map(|byte| [byte, byte.wrapping_mul(7)]).collect();
         check(&bytes.iter().map(|pair| &pair[..]).collect::<Vec<_>>());
+    }
+
+    /// Bits one by one, as bytes.
+    fn packed(bits: &[bool]) -> Vec<u8> {
+        let byte = |bits: &[bool]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
+        bits.chunks(8).map(byte).collect()
+    }
+
+    #[test]
+    fn bits_lie_one_behind_the_other_whatever_their_widths() {
+        let mut random = Random::new(5);
+        for count in 0..300 {
+            let (mut writer, mut twin) = (BitWriter::default(), Vec::new());
+            for _ in 0..count {
+                let width = random.below(u64::from(WIDTH_MAX) + 1) as u32;
+                let n = random.next_u64() & ((1 << width) - 1);
+                writer.put(n, width);
+                twin.extend((0..width).map(|bit| n >> bit & 1 == 1));
+            }
+            assert_eq!(writer.finish(), packed(&twin));
+        }
+    }
+
+    #[test]
+    fn a_text_is_the_codes_of_its_letters_one_behind_the_other() {
+        let mut random = Random::new(6);
+        for letters in 1..=255 {
+            let mut letter = || {
+                let most = random.below(letters);
+                random.below(most + 1) as u8
+            };
+            let text: Vec<u8> = (0..letters * 2).map(|_| letter()).collect();
+            let code = Code::choose([&text[..]].into_iter());
+            let codes_of = |letter: u8| match code.letters.iter().position(|coded| *coded == letter) {
+                Some(place) => vec![place],
+                None if code.width == 8 => vec![usize::from(letter)],
+                None => vec![(1 << code.width) - 1, usize::from(letter & 0xF), usize::from(letter >> 4)],
+            };
+            let codes: Vec<usize> = text.iter().flat_map(|letter| codes_of(*letter)).collect();
+            let bits: Vec<bool> =
+                codes.iter().flat_map(|own| (0..code.width).map(move |bit| own >> bit & 1 == 1)).collect();
+            let mut writer = BitWriter::default();
+            assert_eq!(code.write(&text, &mut writer), codes.len());
+            assert_eq!(writer.finish(), packed(&bits));
+            check(&[&text, &text[text.len() / 2..], b""]);
+        }
     }
 
     #[test]
