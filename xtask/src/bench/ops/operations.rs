@@ -37,6 +37,17 @@ const HMGET_12: &str = "HMGET f:# flag_1 flag_5 flag_9 flag_13 flag_17 flag_21 \
 const HSET_12: &str = "HSET f:# flag_1 1 flag_5 5 flag_9 9 flag_13 3 flag_17 7 flag_21 1 \
     flag_25 5 flag_29 9 flag_33 3 flag_37 7 flag_41 1 flag_45 5";
 
+/// A dozen such entries fill a node of a stream.
+const XADD_JSON: &str = concat!(
+    r#"XADD sj MAXLEN ~ 1000 * data {"order":#,"customer":"Ada#Lovelace","items":["#,
+    r#"{"sku":"herring-12","count":3},{"sku":"anchovy-7"}],"address":{"street":"12#Harbour-Road","#,
+    r#""city":"Lisbon","zip":"1100-148"},"note":"leave-at-the-door","paid":true,"total":#}"#,
+);
+
+/// A job that is done at once, behind a full node of others.
+const XADD_AND_XDEL: &str =
+    "EVAL return(redis.call('XDEL',KEYS[1],redis.call('XADD',KEYS[1],'*','sensor','17','temp','22'))) 1 st";
+
 #[rustfmt::skip]
 pub(super) const OPERATIONS: &[Operation] = &[
     of("get hit", "strings", "GET key:#", 200_000),
@@ -218,6 +229,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
     one("xread", "stream", "XREAD COUNT 10 STREAMS st 0"),
     one("xinfo stream", "stream", "XINFO STREAM st"),
     of("xadd id", "", "XADD s:# * a 1", 1_000),
+    of("xadd json", "", XADD_JSON, ANY),
+    one("xadd and xdel", "stream", XADD_AND_XDEL),
+    one("xread nothing", "stream", "XREAD COUNT 10 STREAMS st $"),
     one("xtrim", "stream", "XTRIM st MAXLEN 20000"),
     one("xpending", "stream-group", "XPENDING st g"),
     one("xautoclaim", "stream-group", "XAUTOCLAIM st g c 1000000 0 COUNT 10"),
