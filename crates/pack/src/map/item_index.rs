@@ -1,63 +1,96 @@
-//! Where each item of a set's image is (`set_image.rs`), for commands that look for many members in one
-//! image: an intersection of two sets of ninety is ninety look-ups, each a walk over half an image.
+//! Where each item of a set's image is (`set_image.rs`), or each field of a hash's (`pairs.rs`), for commands
+//! that look for many in one image: an intersection of two sets of ninety is ninety look-ups, each a walk
+//! over half an image.
 //!
 //! A table of 256 offsets, found by a byte made of an item's code and its ends; items of one byte lie in
 //! slots behind each other. It is made in one walk and lives as long as a command. Whoever chooses members
 //! that all have one byte makes it a walk again, no longer than that over the image.
+use crate::code::probe::Probe;
+use crate::map::pairs::{self, Spot};
 use crate::map::set_image::items::{self, Head};
 use base::Item;
 
-/// More than there are items in any image, so that some slot is empty.
+/// More than there are items in any image that is indexed, so that some slot is empty.
 const SLOTS: usize = 256;
+/// An image of more pairs is not indexed.
+const PAIRS_MAX: u64 = 200;
 
 pub struct ItemIndex {
-    /// The offset of an item; 0, where the image has its count, for none.
+    /// The offset of an item, and one more; 0 for none.
     slots: [u16; SLOTS],
 }
 
 impl ItemIndex {
-    /// The index of this image's items. Images are no longer than an offset can say.
+    /// The index of the items of a set's image. Images are no longer than an offset can say.
     pub fn of(image: &[u8]) -> ItemIndex {
         let mut index = ItemIndex { slots: [0; SLOTS] };
         items::iter(image).for_each(|(range, member)| index.add(member, range.start));
         index
     }
 
-    /// Adds the item that was appended to the image at this offset.
+    /// The index of the fields of a hash's image; None where these are too many.
+    pub fn of_pairs(image: &[u8]) -> Option<ItemIndex> {
+        let mut index = ItemIndex { slots: [0; SLOTS] };
+        if pairs::len(image) > PAIRS_MAX {
+            return None;
+        }
+        for spot in pairs::spots(image) {
+            let field = pairs::field_bytes(image, spot);
+            index.add_at(field[0], &field[1..], spot.start());
+        }
+        Some(index)
+    }
+
+    /// Adds the item that was appended to the set's image at this offset.
     pub fn add(&mut self, member: Item<'_>, at: usize) {
         let head = Head::of(member).expect("a member of an image fits one");
-        let mut slot = home(&head, &member);
+        self.add_at(head.code, head.body(&member), at);
+    }
+
+    fn add_at(&mut self, code: u8, body: &[u8], at: usize) {
+        let mut slot = home(code, body);
         while self.slots[slot] != 0 {
             slot = (slot + 1) % SLOTS;
         }
-        self.slots[slot] = u16::try_from(at).expect("images are shorter than 64 KB");
+        self.slots[slot] = u16::try_from(at + 1).expect("images are shorter than 64 KB");
     }
 
-    /// Whether the image, which is that of the index, has this member.
+    /// Whether the set's image, which is that of the index, has this member.
     #[inline]
     pub fn has(&self, image: &[u8], member: Item<'_>) -> bool {
         let Some(head) = Head::of(member) else { return false };
-        let (mut slot, probe) = (home(&head, &member), head.probe(&member));
+        self.find_at(image, head.code, head.body(&member)).is_some()
+    }
+
+    /// The pair of a field in the hash's image, which is that of the index.
+    #[inline]
+    pub fn pair(&self, image: &[u8], field: Item<'_>) -> Option<Spot> {
+        pairs::find_by(image, field, |header, body| self.find_at(image, header, body))
+    }
+
+    /// Where the bytes of an item are: its code, and what follows.
+    #[inline]
+    fn find_at(&self, image: &[u8], code: u8, body: &[u8]) -> Option<usize> {
+        let (mut slot, probe) = (home(code, body), Probe::new(body));
         loop {
-            match usize::from(self.slots[slot]) {
-                0 => return false,
-                at if image[at] == head.code && probe.is_at(image, at + 1) => return true,
-                _ => slot = (slot + 1) % SLOTS,
+            let at = usize::from(self.slots[slot]).checked_sub(1)?;
+            if image[at] == code && probe.is_at(image, at + 1) {
+                return Some(at);
             }
+            slot = (slot + 1) % SLOTS;
         }
     }
 }
 
 /// The slot where the search for an item begins.
 #[inline]
-fn home(head: &Head, member: &Item<'_>) -> usize {
+fn home(code: u8, body: &[u8]) -> usize {
     const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
-    let body = head.body(member);
     let ends = match (body.first_chunk(), body.last_chunk()) {
         (Some(first), Some(last)) => u64::from_le_bytes(*first).rotate_left(29) ^ u64::from_le_bytes(*last),
         _ => body.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     };
-    (ends.wrapping_add(u64::from(head.code)).wrapping_mul(MIX) >> 56) as usize
+    (ends.wrapping_add(u64::from(code)).wrapping_mul(MIX) >> 56) as usize
 }
 
 #[cfg(test)]
@@ -95,5 +128,36 @@ mod tests {
             }
             assert!(!anew.has(&image, Item::Bytes(&[b'x'; 300])));
         }
+    }
+
+    #[test]
+    fn an_index_of_pairs_finds_what_a_walk_finds() {
+        let mut random = Random::new(8);
+        for _ in 0..200 {
+            let mut image = Vec::new();
+            let text = |n: u64| if n.is_multiple_of(3) { n.to_string() } else { format!("field:{n}") };
+            for _ in 0..random.below(100) {
+                let (field, mark) = (text(random.below(300)), [0; 5]);
+                let field = Item::classify(field.as_bytes());
+                if pairs::find(&image, field).is_none() {
+                    let mark = (random.below(4) == 0).then_some(&mark[..]);
+                    pairs::push(&mut image, field, Item::Int(random.below(100) as i64), mark);
+                    pairs::len_of_kept(&mut image);
+                }
+            }
+            if random.below(2) == 0 {
+                pairs::flag(&mut image);
+            }
+            let index = ItemIndex::of_pairs(&image).expect("they are few");
+            for n in 0..300 {
+                let field = text(n);
+                let field = Item::classify(field.as_bytes());
+                assert_eq!(index.pair(&image, field), pairs::find(&image, field));
+            }
+            assert!(index.pair(&image, Item::Bytes(&[b'x'; 300])).is_none());
+        }
+        let mut image = Vec::new();
+        (0..=PAIRS_MAX as i64).for_each(|n| pairs::push(&mut image, Item::Int(n), Item::Int(0), None));
+        assert!(ItemIndex::of_pairs(&image).is_none());
     }
 }

@@ -81,6 +81,11 @@ pub struct Spot {
 }
 
 impl Spot {
+    /// Where the field begins.
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
     /// Behind which pair [`find_behind`] begins.
     pub fn end(&self) -> usize {
         self.end
@@ -224,6 +229,22 @@ pub fn find_behind(image: &[u8], field: Item<'_>, end: usize) -> Option<Spot> {
         true => find_among(&image[..begin], &sought, first),
         false => None,
     })
+}
+
+/// The header of a pair's field and what follows it.
+pub(crate) fn field_bytes(image: &[u8], spot: Spot) -> &[u8] {
+    &image[spot.start..spot.value]
+}
+
+/// The pair of `field`, found by its header and what follows it.
+#[inline]
+pub(crate) fn find_by(
+    image: &[u8],
+    field: Item<'_>,
+    find: impl FnOnce(u8, &[u8]) -> Option<usize>,
+) -> Option<Spot> {
+    let head = Head::of(field)?;
+    find(head.header, head.body(&field)).map(|at| spot_at(image, at))
 }
 
 #[inline(always)]

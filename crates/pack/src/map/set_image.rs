@@ -162,11 +162,6 @@ pub mod items {
                 Item::Int(_) => self.int.as_bytes(),
             }
         }
-
-        #[inline]
-        pub(crate) fn probe<'b>(&'b self, member: &Item<'b>) -> Probe<'b> {
-            Probe::new(self.body(member))
-        }
     }
 
     /// Where the first item is, behind the count.

@@ -33,7 +33,8 @@ use crate::{Halt, HashLimits, Key, View};
 use base::hash::Seed;
 use base::random::Random;
 use base::{Item, Millis};
-use pack::pairs;
+use pack::ItemIndex;
+use pack::pairs::{self, Spot};
 use std::ops::ControlFlow;
 
 /// At most so many fields that are due are removed when a hash is opened to be edited. The sweeper removes
@@ -119,16 +120,9 @@ impl<'v> Hash<'v> {
 
     #[inline]
     fn kept(&self, field: &[u8]) -> Option<Kept<'v>> {
-        self.kept_behind(&mut LastField::default(), field)
-    }
-
-    #[inline]
-    fn kept_behind(&self, last: &mut LastField, field: &[u8]) -> Option<Kept<'v>> {
         let found = match self.source {
             Source::Image(image) | Source::TimedImage(image) => {
-                let spot = pairs::find_behind(image, Item::classify(field), last.0)?;
-                *last = LastField(spot.end());
-                kept(&pairs::read(image, spot))
+                kept(&pairs::read(image, pairs::find(image, Item::classify(field))?))
             }
             Source::Tree(tree) => tree.find(self.seed, field)?,
         };
@@ -143,10 +137,13 @@ impl<'v> Hash<'v> {
     }
 
     /// As [`Hash::get`], for one field after the other: those that are asked for in the order in which they
-    /// came are found without a walk. `last` is kept between the calls, and belongs to this hash.
+    /// came are found without a walk, and where they are not, the image is indexed. `last` is kept between
+    /// the calls, and belongs to this hash.
     #[inline]
     pub fn get_behind(&self, last: &mut LastField, field: &[u8]) -> Option<Item<'v>> {
-        self.kept_behind(last, field).map(|kept| kept.value)
+        let (Source::Image(image) | Source::TimedImage(image)) = self.source else { return self.get(field) };
+        let found = kept(&pairs::read(image, last.find(image, Item::classify(field))?));
+        self.is_live(&found).then_some(found.value)
     }
 
     /// A field's own deadline; None where there is no such field.
@@ -307,15 +304,52 @@ pub(crate) struct State {
     was_timed: bool,
 }
 
-/// The place in an image of the field that was found last.
-#[derive(Clone, Copy, Default)]
-pub struct LastField(usize);
+/// What is known of an image from the fields that were looked for before.
+#[derive(Default)]
+pub struct LastField {
+    /// Where the field that was found last ends.
+    end: usize,
+    /// How many were not where the next one is.
+    astray: u32,
+    index: Option<Box<ItemIndex>>,
+}
+
+/// After so many fields that were not asked for in their order the image is indexed.
+const ASTRAY_MAX: u32 = 4;
+
+impl LastField {
+    /// The pair of the next field.
+    #[inline]
+    fn find(&mut self, image: &[u8], field: Item<'_>) -> Option<Spot> {
+        if let Some(index) = &self.index {
+            return index.pair(image, field);
+        }
+        let spot = pairs::find_behind(image, field, self.end);
+        match spot {
+            Some(spot) if spot.end() > self.end => self.end = spot.end(),
+            _ => self.stray(image, spot.is_some()),
+        }
+        spot
+    }
+
+    /// A field was not behind the last one: it comes before it, so that the next search begins at the
+    /// beginning, or it is not there.
+    #[cold]
+    fn stray(&mut self, image: &[u8], is_before: bool) {
+        self.end = if is_before { 0 } else { self.end };
+        self.astray += 1;
+        if self.astray == ASTRAY_MAX {
+            self.index = ItemIndex::of_pairs(image).map(Box::new);
+        }
+    }
+}
 
 /// A hash, to edit. Dropping it puts it back; an empty hash takes its key with it.
 pub struct HashMut<'v> {
     pub(super) edit: Edit<'v, HashTree>,
-    /// The field that was set last, if nothing else was done to the draft since.
-    last: LastField,
+    /// Where the field ends that was set last, if nothing else was done to the draft since; else 0. None once
+    /// they did not come in their order: then each search begins at the beginning.
+    last: Option<usize>,
 }
 
 impl<'v> HashMut<'v> {
@@ -326,7 +360,7 @@ impl<'v> HashMut<'v> {
         if let Some(shape) = shape.filter(|shape| *shape != Shape::HashTree) {
             start.state.name = HashName::of_image(shape, &site.context.buffers.text);
         }
-        let mut hash = HashMut { edit: Edit::new(site, rules, start), last: LastField::default() };
+        let mut hash = HashMut { edit: Edit::new(site, rules, start), last: Some(0) };
         if shape.is_some_and(|shape| shape != Shape::Hash) {
             hash.expire();
         }
@@ -379,7 +413,7 @@ impl<'v> HashMut<'v> {
 
     #[inline]
     fn draft_mut(&mut self) -> &mut Vec<u8> {
-        self.last = LastField::default();
+        self.last = Some(0);
         &mut self.edit.buffers_mut().text
     }
 
@@ -493,9 +527,9 @@ impl<'v> HashMut<'v> {
             self.edit.grow();
             return None;
         }
-        let (entries, last) = (self.edit.rules.limits.entries, self.last.0);
+        let (entries, last) = (self.edit.rules.limits.entries, self.last);
         let draft = self.draft_mut();
-        let (spot, bytes_before) = (pairs::find_behind(draft, name, last), draft.len());
+        let (spot, bytes_before) = (pairs::find_behind(draft, name, last.unwrap_or(0)), draft.len());
         let before = spot.map_or(Deadline::Never, |spot| kept(&pairs::read(draft, spot)).deadline);
         let mark = Mark::new(lifetime.deadline(before));
         let end = spot.map(|spot| pairs::set(draft, spot, value, mark.bytes()));
@@ -514,7 +548,10 @@ impl<'v> HashMut<'v> {
                 self.edit.grow();
             }
         }
-        self.last = end.map_or(LastField::default(), LastField);
+        self.last = match (last, end) {
+            (Some(last), Some(end)) => Some(end).filter(|end| *end > last),
+            (last, _) => last.and(Some(0)),
+        };
         Some(spot.is_none())
     }
 
