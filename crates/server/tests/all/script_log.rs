@@ -20,6 +20,11 @@ fn said(server: Running, path: &PathBuf) -> Vec<String> {
     said.map(|(_, message)| message.to_owned()).collect()
 }
 
+/// How many scripts went to the thread of scripts. One that waits for the processor may.
+fn lent(client: &mut Client) -> u32 {
+    client.info("lent_scripts").parse().unwrap()
+}
+
 #[test]
 fn a_script_that_logs_runs_on_its_worker_and_each_message_is_written_once() {
     let (server, path) = start("script-log");
@@ -39,7 +44,7 @@ fn a_script_that_logs_runs_on_its_worker_and_each_message_is_written_once() {
         client.send(&crate::client::request(request));
     }
     client.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$-1\r\n$-1\r\n");
-    assert_eq!(client.info("lent_scripts"), "0");
+    assert!(lent(&mut client) <= 2);
     assert_eq!(said(server, &path), ["1a", "1b", "2 2.5", "3", "4", "5", "6"]);
 }
 
@@ -76,6 +81,6 @@ fn a_message_below_the_level_of_the_log_is_dropped_by_the_level_of_that_moment()
         client.send(&request(&["EVAL", script, "0", level]));
         client.expect(&bulk(level));
     }
-    assert_eq!(client.info("lent_scripts"), "0");
+    assert!(lent(&mut client) <= 1);
     assert_eq!(said(server, &path), ["notice", "notice"]);
 }
