@@ -70,6 +70,8 @@ pub(crate) struct Stream<R> {
     /// The sum of all that was taken; None where nobody wants it.
     sum: Option<Sum>,
     has_ended: bool,
+    /// No more than so many bytes are in the input.
+    end: u64,
     /// Why nothing more could be read.
     pub(crate) error: Option<io::Error>,
 }
@@ -77,7 +79,22 @@ pub(crate) struct Stream<R> {
 impl<R: Read> Stream<R> {
     pub(crate) fn new(input: R) -> Stream<R> {
         let (buffer, sum) = (Vec::new(), Some(Sum::new()));
-        Stream { input, buffer, at: 0, summed: 0, first: 0, sum, has_ended: false, error: None }
+        Stream {
+            input,
+            buffer,
+            at: 0,
+            summed: 0,
+            first: 0,
+            sum,
+            has_ended: false,
+            end: u64::MAX,
+            error: None,
+        }
+    }
+
+    /// The input is so long: a length that goes beyond its end is refused before anything is read for it.
+    pub(crate) fn ends_at(&mut self, end: u64) {
+        self.end = end;
     }
 
     /// The checksum of all that was taken; None where it was not wanted.
@@ -161,15 +178,16 @@ impl<R: Read> Stream<R> {
 
 impl<R: Read> Source for Stream<R> {
     fn take(&mut self, len: u64) -> Result<&[u8], Broken> {
+        const TOO_EARLY: &str = "the file ends too early";
+        if len > self.end.saturating_sub(self.at()) {
+            return Err(Broken { what: TOO_EARLY, at: self.end });
+        }
         let wanted = usize::try_from(len).unwrap_or(usize::MAX);
         if self.waiting().len() < wanted {
             self.fill(wanted);
         }
         if self.waiting().len() < wanted {
-            return Err(Broken {
-                what: "the file ends too early",
-                at: self.first + self.buffer.len() as u64,
-            });
+            return Err(Broken { what: TOO_EARLY, at: self.first + self.buffer.len() as u64 });
         }
         self.at += wanted;
         Ok(&self.buffer[self.at - wanted..self.at])

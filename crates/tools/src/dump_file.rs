@@ -58,7 +58,8 @@ impl DumpFile {
             File::open(path).map_err(|error| format!("cannot be read: {}", base::reason::reason(&error)))?;
         refuse_others(&mut file)?;
         let settings = Settings::default();
-        let reader = FileReader::open(file, &settings, true).map_err(|error| error.to_string())?;
+        let reader =
+            FileReader::open(file, about.len(), &settings, true).map_err(|error| error.to_string())?;
         let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}, {eta} left");
         let bar = ProgressBar::new(about.len()).with_style(style.unwrap_or(ProgressStyle::default_bar()));
         let facts = Facts { version: reader.version(), ..Facts::default() };

@@ -165,7 +165,7 @@ fn load_with(
 ) -> Result<(LoadCounts, usize), LoadError> {
     let go_on = || ControlFlow::Continue(());
     let rules = LoadRules { keyspace, settings, now, replaces: false, go_on: &go_on };
-    let mut reader = FileReader::open(file, settings, true)?;
+    let mut reader = FileReader::open(file, file.len() as u64, settings, true)?;
     let sorted = Sorted::new(keyspace.shards(), reader.version());
     let (mut counts, mut large) = (LoadCounts::default(), 0);
     let mut sorter = Sorter::new(&sorted);
@@ -261,7 +261,7 @@ fn files_of_all_versions_and_both_names_are_read() {
         assert_eq!(deadline, Deadline::At(Millis(i64::from(i32::MAX) * 1000)));
     }
     for (header, is_known) in [("REDIS0000", false), ("REDIS0081", false), ("REDIS0079", true)] {
-        let opened = FileReader::open(header.as_bytes(), &Settings::default(), true);
+        let opened = FileReader::open(header.as_bytes(), header.len() as u64, &Settings::default(), true);
         assert_eq!(opened.is_ok(), is_known, "{header}");
     }
 }
@@ -444,4 +444,33 @@ fn a_collection_of_many_bytes_is_no_block_whatever_the_limits_allow() {
         };
         assert_eq!(kinds.iter().map(|kind| kind.1).collect::<Vec<_>>(), expected.map(|kind| kind as u8));
     }
+}
+
+/// A length that goes beyond the end of the file is refused before the rest of the file is read for it.
+#[test]
+fn a_length_beyond_the_end_of_the_file_has_nothing_read() {
+    struct Counting<'c>(&'c std::cell::Cell<usize>, usize);
+    impl io::Read for Counting<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let head = b"REDIS0010\x00\x01k\x81\x00\x00\x01\x00\x00\x00\x00\x00";
+            let len = buffer.len().min(self.1);
+            buffer[..len].fill(0);
+            if self.0.get() == 0 {
+                buffer[..head.len()].copy_from_slice(head);
+            }
+            self.0.set(self.0.get() + len);
+            self.1 -= len;
+            Ok(len)
+        }
+    }
+    const LEN: usize = 64 << 20;
+    let (keyspace, settings, read) = (keyspace(1), Settings::default(), std::cell::Cell::new(0));
+    let go_on = || ControlFlow::Continue(());
+    let rules =
+        LoadRules { keyspace: &keyspace, settings: &settings, now: NOW, replaces: false, go_on: &go_on };
+    let mut reader = FileReader::open(Counting(&read, LEN), LEN as u64, &settings, true).unwrap();
+    assert!(matches!(reader.next_piece(), Ok(Piece::Large)));
+    let refused = reader.load_key(&rules, &mut LoadCounts::default());
+    assert!(format!("{refused:?}").contains("the file ends too early"), "{refused:?}");
+    assert!(read.get() < LEN / 4, "{} bytes were read", read.get());
 }

@@ -165,10 +165,12 @@ pub struct FileReader<R> {
 }
 
 impl<R: Read> FileReader<R> {
-    /// Reads the header. `checks` says whether the checksum at the end will be looked at.
-    pub fn open(input: R, settings: &Settings, checks: bool) -> Result<FileReader<R>, LoadError> {
+    /// Reads the header of an input of `len` bytes. `checks` says whether the checksum at the end will be
+    /// looked at.
+    pub fn open(input: R, len: u64, settings: &Settings, checks: bool) -> Result<FileReader<R>, LoadError> {
         let lengths_max = LengthsMax::of_file(settings);
         let mut reader = Reader::new(Stream::new(input), 0, lengths_max);
+        reader.source.ends_at(len);
         let header = reader.array::<HEADER_BYTES>();
         let header = header.map_err(|broken| failed(&mut reader, broken))?;
         let version = version(&header).ok_or(Broken { what: "the file is no dump file", at: 0 })?;

@@ -35,7 +35,7 @@ fn load(keyspace: &Keyspace, file: &[u8]) -> Result<LoadCounts, LoadError> {
     let settings = Settings::default();
     let go_on = || ControlFlow::Continue(());
     let rules = LoadRules { keyspace, settings: &settings, now: NOW, replaces: false, go_on: &go_on };
-    let mut reader = FileReader::open(file, &settings, true)?;
+    let mut reader = FileReader::open(file, file.len() as u64, &settings, true)?;
     let sorted = Sorted::new(keyspace.shards(), reader.version());
     let mut counts = LoadCounts::default();
     let mut sorter = Sorter::new(&sorted);

@@ -159,7 +159,8 @@ enum Round {
 
 impl Job<'_> {
     fn run(self, file: File, config: &Config) -> Result<(LoadCounts, u64), LoadError> {
-        let reader = FileReader::open(file, self.rules.settings, config.snapshots.has_checksum)?;
+        let len = file.metadata().map_err(LoadError::Io)?.len();
+        let reader = FileReader::open(file, len, self.rules.settings, config.snapshots.has_checksum)?;
         self.server.log.notice(&format!("Loading RDB of version {}", reader.version()));
         let threads = config.worker_threads.max(1);
         let sorted = Sorted::new(self.server.keyspace.shards(), reader.version());
