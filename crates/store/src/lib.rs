@@ -67,7 +67,7 @@ pub use eviction::policy::{Eviction, Policy};
 pub use eviction::uses::{Replaced, Usage};
 pub use expiry::deadline::Deadline;
 pub use halt::Halt;
-pub use hash::api::{Hash, HashMut, LastField};
+pub use hash::api::{FieldSearch, Hash, HashMut};
 pub use hash::build::NewField;
 pub use hash::tree::Lifetime;
 pub use info::Brief;

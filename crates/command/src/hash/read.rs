@@ -8,7 +8,7 @@ use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpe
 use base::Item;
 use resp::Reply;
 use std::ops::ControlFlow;
-use store::{Halt, Key, LastField};
+use store::{FieldSearch, Halt, Key};
 
 pub(super) const HGET: Command = Command {
     name: "HGET",
@@ -160,9 +160,9 @@ fn hmget(call: &mut Call<'_, '_>) -> Done {
         (0..count).for_each(|_| call.reply.null());
         return Ok(());
     };
-    let (mut share, mut last) = (Share::first(count as u64, call.reply), LastField::default());
+    let (mut share, mut search) = (Share::first(count as u64, call.reply), FieldSearch::default());
     for field in call.args.iter_from(2) {
-        reply_value(call.reply, hash.get_behind(&mut last, field));
+        reply_value(call.reply, hash.get_in(&mut search, field));
         if share.wrote(call.reply).is_break() {
             break;
         }

@@ -137,12 +137,12 @@ impl<'v> Hash<'v> {
     }
 
     /// As [`Hash::get`], for one field after the other: those that are asked for in the order in which they
-    /// came are found without a walk, and where they are not, the image is indexed. `last` is kept between
-    /// the calls, and belongs to this hash.
+    /// came are found without a walk, and where they are not, the image is indexed. `search` is kept
+    /// between the calls, and belongs to this hash.
     #[inline]
-    pub fn get_behind(&self, last: &mut LastField, field: &[u8]) -> Option<Item<'v>> {
+    pub fn get_in(&self, search: &mut FieldSearch, field: &[u8]) -> Option<Item<'v>> {
         let (Source::Image(image) | Source::TimedImage(image)) = self.source else { return self.get(field) };
-        let found = kept(&pairs::read(image, last.find(image, Item::classify(field))?));
+        let found = kept(&pairs::read(image, search.find(image, Item::classify(field))?));
         self.is_live(&found).then_some(found.value)
     }
 
@@ -304,9 +304,9 @@ pub(crate) struct State {
     was_timed: bool,
 }
 
-/// What is known of an image from the fields that were looked for before.
+/// A search for one field of a hash after the other, which knows from those before where to look.
 #[derive(Default)]
-pub struct LastField {
+pub struct FieldSearch {
     /// Where the field that was found last ends.
     end: usize,
     /// How many were not where the next one is.
@@ -317,7 +317,7 @@ pub struct LastField {
 /// After so many fields that were not asked for in their order the image is indexed.
 const ASTRAY_MAX: u32 = 4;
 
-impl LastField {
+impl FieldSearch {
     /// The pair of the next field.
     #[inline]
     fn find(&mut self, image: &[u8], field: Item<'_>) -> Option<Spot> {

@@ -137,15 +137,6 @@ impl<'k> NewSet<'k> {
         }
     }
 
-    /// The image, to be edited.
-    fn draft(&mut self) -> Option<Draft<'_>> {
-        self.index = None;
-        match &mut self.body {
-            Body::Image(name, bytes) => Some(Draft { name, bytes }),
-            Body::Members(_) => None,
-        }
-    }
-
     fn grow(&mut self) {
         if let Source::Image(image) = self.read().source {
             self.body = Body::Members(Box::new(SetTree::of_image(image, self.seed)));
@@ -155,18 +146,16 @@ impl<'k> NewSet<'k> {
     /// Makes a tree of an image that is too long. A new name can make it so, because an image of items may
     /// take more bytes than one of integers.
     fn grow_if_over(&mut self) {
-        if self.draft().is_some_and(|draft| !draft.read().may_stay()) {
+        if matches!(self.read().source, Source::Image(image) if !image.may_stay()) {
             self.grow();
         }
     }
 
     fn rename(&mut self, name: Name) {
+        self.index = None;
         match &mut self.body {
             Body::Members(members) => members.name = name,
-            Body::Image(old, bytes) => {
-                self.index = None;
-                Draft { name: old, bytes }.rename(name);
-            }
+            Body::Image(old, bytes) => Draft { name: old, bytes }.rename(name),
         }
         self.grow_if_over();
     }
@@ -186,12 +175,10 @@ impl<'k> NewSet<'k> {
         if self.has_texts() || self.len() > self.limits.intset_entries {
             return;
         }
+        self.index = None;
         match &mut self.body {
             Body::Members(members) => members.name = Name::Intset,
-            Body::Image(name, bytes) => {
-                self.index = None;
-                Draft { name, bytes }.sort();
-            }
+            Body::Image(name, bytes) => Draft { name, bytes }.sort(),
         }
         self.grow_if_over();
     }

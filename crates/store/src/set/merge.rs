@@ -131,7 +131,7 @@ fn intersect(sets: &mut [Set<'_>], visit: &mut Visit<'_>) -> ControlFlow<()> {
     sets.sort_by_key(Set::len);
     let (first, others) = sets.split_first().expect("an intersection of at least one set");
     if first.is_in_order_of_insertion() {
-        let others: Vec<Asked<'_>> = others.iter().map(|set| Asked::new(*set, first.len())).collect();
+        let others = Asked::all(others, first.len());
         return first.visit(&mut |member| match others.iter().all(|set| set.has(member)) {
             true => visit(member),
             false => ControlFlow::Continue(()),
@@ -208,7 +208,7 @@ fn rest(first: Set<'_>, others: &[Set<'_>], visit: &mut Visit<'_>) -> ControlFlo
         Source::Members(own) => (Walk::of_tree(own), Some(own)),
         Source::Image(image) if image.name == Name::Intset => (Walk::of_image(image.bytes), None),
         Source::Image(image) => {
-            let others: Vec<Asked<'_>> = others.iter().map(|set| Asked::new(*set, image.len())).collect();
+            let others = Asked::all(others, image.len());
             return image.visit(&mut |member| match others.iter().any(|set| set.has(member)) {
                 true => ControlFlow::Continue(()),
                 false => visit(member),

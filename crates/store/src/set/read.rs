@@ -42,6 +42,10 @@ impl<'v> Asked<'v> {
         Asked { set, index }
     }
 
+    pub(super) fn all(sets: &[Set<'v>], times: u64) -> Vec<Asked<'v>> {
+        sets.iter().map(|set| Asked::new(*set, times)).collect()
+    }
+
     #[inline]
     pub(super) fn has(&self, member: Item<'_>) -> bool {
         match (&self.index, self.set.source) {
