@@ -288,6 +288,28 @@ fn one_of_a_thousand_fields_that_is_alive_is_found_each_time() {
     });
 }
 
+/// When its first leaf is full a hash moves integers to a map of their own: at the very write, perhaps, that
+/// finds one of them.
+#[test]
+fn an_integer_that_is_there_is_written_again_however_many_fields_there_are() {
+    for count in (1..=3).chain(60..=70).chain(120..400) {
+        let keyspace = keyspace(1);
+        let mut twin = Twin::new();
+        with(&keyspace, NOW, "h", |view, key| {
+            let mut set = |field: &str, value: &str| {
+                let is_new =
+                    view.hash_or_new(key).unwrap().set(field.as_bytes(), value.as_bytes(), Lifetime::Endless);
+                let before = twin.insert(field.into(), (value.into(), Deadline::Never));
+                assert_eq!(is_new, before.is_none(), "{count} fields: {field}");
+            };
+            set("7", "100");
+            (1..count).for_each(|number| set(&format!("f{number}"), "v"));
+            ["101", "1000000", "text", "5"].iter().for_each(|value| set("7", value));
+        });
+        check(&keyspace, "h", &twin, NOW);
+    }
+}
+
 #[test]
 fn a_small_hash_keeps_the_order_in_which_fields_came() {
     let keyspace = keyspace(0);

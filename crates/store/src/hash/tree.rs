@@ -168,6 +168,8 @@ impl HashTree {
     ) -> Before {
         let name = Item::Int(key);
         if let (Item::Int(number), Lifetime::Endless | Lifetime::Kept) = (value, lifetime) {
+            // First, because it may move this very field.
+            let takes_ints = self.takes_ints(at.seed);
             if let Some(old) = self.ints.as_mut().and_then(|ints| ints.replace(key, number)) {
                 if number != old {
                     self.text_bytes += i64_len(number) as u64;
@@ -175,7 +177,7 @@ impl HashTree {
                 }
                 return Before::Field;
             }
-            if self.takes_ints(at.seed) && (self.map.is_empty() || !self.has_in_map(at.seed, name, field)) {
+            if takes_ints && (self.map.is_empty() || !self.has_in_map(at.seed, name, field)) {
                 self.ints.get_or_insert_default().add(key, number);
                 self.text_bytes += (i64_len(key) + i64_len(number)) as u64;
                 return Before::Nothing;
