@@ -5,6 +5,7 @@ mod alarm;
 mod conn_table;
 mod epoll;
 mod listener;
+mod mapped_file;
 mod meter;
 mod program_code;
 mod send_queue;
@@ -26,6 +27,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use listener::Listener;
+pub use mapped_file::{MappedFile, MappedPart};
 pub use meter::{Meter, Scale, Tick};
 pub use program_code::map_code;
 pub use tls::{AuthClients, Tls, TlsSettings};

@@ -259,6 +259,7 @@ impl Running {
         persistence::append::end(&self.server);
         self.server.persistence.end();
         self.server.journal.end();
+        persistence::append::forget_tail(&self.server);
         self.server.background.end();
         if let Some(background) = self.background.take() {
             let _ = background.join();

@@ -17,7 +17,9 @@
 //! | `base.rs` | all data at one moment, written as commands |
 //! | `commands.rs` | a file of commands, read |
 //! | `increment.rs` | the end of a file of commands, written |
+//! | `tail.rs` | what was answered and is not in a file yet, for the case that the process is killed |
 pub mod base;
 pub mod commands;
 pub mod increment;
 pub mod manifest;
+pub mod tail;

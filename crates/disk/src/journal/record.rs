@@ -47,6 +47,12 @@ impl Group {
         self.frames.is_empty()
     }
 
+    /// All effects, as the frames of a record.
+    #[inline]
+    pub fn frames(&self) -> &[u8] {
+        &self.frames
+    }
+
     /// Where the next effect will stand, to be handed to [`Group::put_before`].
     #[inline]
     pub fn mark(&self) -> usize {
@@ -175,6 +181,12 @@ impl Records {
         draft
     }
 
+    /// The words that were written.
+    #[inline]
+    pub fn drafted(&self, draft: Draft) -> &[u8] {
+        &self.bytes[draft.0..]
+    }
+
     /// The words that were written are a record of one effect for everybody.
     #[inline]
     pub fn add_draft(&mut self, number: u64, db: u16, draft: Draft) {
@@ -191,7 +203,8 @@ impl Records {
         self.bytes.truncate(draft.0);
     }
 
-    fn add_frames(&mut self, number: u64, frames: &[u8]) {
+    /// Adds a record of these frames, which are whole.
+    pub(crate) fn add_frames(&mut self, number: u64, frames: &[u8]) {
         match Frame::first(frames) {
             Some((Frame { db, audience: Audience::Everybody, words }, [])) => {
                 self.add_words(number, db, words)
@@ -303,8 +316,14 @@ impl<'b> Frame<'b> {
     /// The first of these frames, and what follows it.
     #[inline]
     fn first(frames: &'b [u8]) -> Option<(Frame<'b>, &'b [u8])> {
+        (!frames.is_empty()).then(|| Frame::try_first(frames).expect("frames are whole"))
+    }
+
+    /// The same for bytes that may be anything; None if they do not begin with a whole frame.
+    #[inline]
+    pub(crate) fn try_first(frames: &'b [u8]) -> Option<(Frame<'b>, &'b [u8])> {
         let (header, behind) = frames.split_first_chunk::<FRAME_HEADER_BYTES>()?;
-        let (words, rest) = behind.split_at(word_at(header, 0) as usize);
+        let (words, rest) = behind.split_at_checked(usize::try_from(word_at(header, 0)).ok()?)?;
         let audience = match header[10] {
             0 => Audience::Everybody,
             _ => Audience::Replicas,

@@ -16,7 +16,17 @@ const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 impl Stream {
     /// What a file holds: all that changes data.
     pub fn for_files() -> Stream {
-        Stream { is_for_replicas: false, db: None }
+        Stream::for_files_in(None)
+    }
+
+    /// The same behind commands that have selected this database.
+    pub fn for_files_in(db: Option<u16>) -> Stream {
+        Stream { is_for_replicas: false, db }
+    }
+
+    /// The database that the commands so far have selected.
+    pub fn db(&self) -> Option<u16> {
+        self.db
     }
 
     /// What a replica reads: that, and messages.

@@ -7,11 +7,14 @@
 //!       -- end: the draft, if that is all, or: keys that had expired, then what the command said, or its
 //!          request if it has changed anything
 //!       -- number, unless a transaction is open ---> the worker's buffer --- end of the batch ---> published
+//!                                               \--> the tail (`state/tail.rs`), where there is a file
 //! ```
 //!
 //! On the path of every request: where nobody reads the journal, a test of one byte, and nothing else.
 use crate::state::journal::Journal;
+use crate::state::tail::Lane;
 use command::Effects;
+use disk::aof::tail::Kept;
 use disk::journal::{Draft, Records};
 use resp::{Args, Framing};
 use std::cell::{Cell, RefCell, RefMut};
@@ -26,7 +29,20 @@ pub(crate) struct Recorder {
     is_open: Cell<bool>,
     /// The record that this worker wrote last, plus one.
     end: Cell<u64>,
+    /// Which tail `notes` know.
+    tail_turn: Cell<u32>,
     notes: RefCell<Notes>,
+}
+
+/// Where this thread keeps what it records.
+#[derive(Default)]
+enum Keeps {
+    /// Nobody wants that.
+    #[default]
+    Nowhere,
+    Here(Lane),
+    /// With others.
+    InLast,
 }
 
 #[derive(Default)]
@@ -38,6 +54,7 @@ struct Notes {
     room_bytes: usize,
     /// The worker's lane in the journal.
     lane: usize,
+    keeps: Keeps,
 }
 
 /// The recording of one command.
@@ -68,6 +85,28 @@ impl Recorder {
     #[inline]
     pub(crate) fn look(&self, journal: &Journal) {
         self.is_on.set(journal.is_on());
+        if self.tail_turn.get() != journal.tail.turn() {
+            cold_path();
+            self.look_at_tail(journal, true);
+        }
+    }
+
+    /// The same for another thread in the worker's place, which does not go on.
+    pub(crate) fn look_for_once(&self, journal: &Journal) {
+        self.is_on.set(journal.is_on());
+        self.look_at_tail(journal, false);
+    }
+
+    #[cold]
+    fn look_at_tail(&self, journal: &Journal, is_owner: bool) {
+        self.tail_turn.set(journal.tail.turn());
+        let notes = &mut *self.notes.borrow_mut();
+        let lane = if is_owner { journal.tail.take_lane(notes.lane) } else { None };
+        notes.keeps = match lane {
+            Some(lane) => Keeps::Here(lane),
+            None if journal.tail.is_there() => Keeps::InLast,
+            None => Keeps::Nowhere,
+        };
     }
 
     /// Whether anybody reads.
@@ -136,7 +175,9 @@ impl Recorder {
             && let Some(db) = recording.notes.effects.alone_in()
         {
             let number = self.take_number(journal);
-            recording.notes.records.add_draft(number, db, draft);
+            let Notes { records, keeps, .. } = &mut *recording.notes;
+            keep(keeps, journal, number, || Kept::Words(db, records.drafted(draft)));
+            records.add_draft(number, db, draft);
         } else {
             recording.notes.records.drop_draft(draft);
             self.end_undrafted(recording, journal, view, args);
@@ -161,7 +202,9 @@ impl Recorder {
             }
             if let Some(request) = args.framed(Framing::Unknown) {
                 take_room(journal, notes);
-                return notes.records.add_words(self.take_number(journal), db, request);
+                let number = self.take_number(journal);
+                keep(&mut notes.keeps, journal, number, || Kept::Words(db, request));
+                return notes.records.add_words(number, db, request);
             }
         }
         self.end_any(recording, journal, view, args);
@@ -266,8 +309,10 @@ impl Recorder {
     fn finish(&self, mut notes: RefMut<'_, Notes>, journal: &Journal) {
         if !self.is_open.get() && !notes.effects.group.is_empty() {
             take_room(journal, &mut notes);
-            let Notes { effects, records, .. } = &mut *notes;
-            effects.group.finish(self.take_number(journal), records);
+            let Notes { effects, records, keeps, .. } = &mut *notes;
+            let number = self.take_number(journal);
+            keep(keeps, journal, number, || Kept::Frames(effects.group.frames()));
+            effects.group.finish(number, records);
         }
     }
 
@@ -291,6 +336,19 @@ impl Recorder {
                 journal.publish(notes.lane, records, notes.room_bytes);
             }
         }
+    }
+}
+
+/// Keeps a record where it outlives the process, before its shards are let go.
+#[inline]
+fn keep<'k>(keeps: &mut Keeps, journal: &Journal, number: u64, kept: impl FnOnce() -> Kept<'k>) {
+    let is_kept = match keeps {
+        Keeps::Nowhere => return,
+        Keeps::Here(lane) => lane.keep(number, kept()),
+        Keeps::InLast => journal.tail.keep_in_last(number, kept()),
+    };
+    if !is_kept {
+        journal.expose(number);
     }
 }
 

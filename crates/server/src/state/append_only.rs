@@ -44,13 +44,14 @@ pub(crate) struct AppendOnly {
     /// All records of the journal below this number are on the disk, or are in a snapshot that is.
     synced: Tide,
     /// Replies that wait for the disk may leave if they wait for records below this number. It is that of
-    /// `synced`, but where the settings say that nothing is synced for now.
+    /// `synced`, but where the settings do not have replies wait for that: then it says how far the system
+    /// has them.
     answerable: Tide,
     /// For each worker, whether replies wait for that.
     waiting: Box<[Waiting]>,
     /// From these records on other files are written to: [`AppendOnly::take_cut`]. There are several where
     /// the disk is so slow that the file has begun anew again before the writer came to the first.
-    cuts: Mutex<VecDeque<(u64, DiskFile)>>,
+    cuts: Mutex<VecDeque<(u64, Opened)>>,
     /// The first of them.
     cut_at: AtomicU64,
     /// Records below are in a snapshot that the file begins with: what was not written of them need not be.
@@ -118,6 +119,15 @@ pub(crate) struct Files {
     pub(crate) tried: Vec<Part>,
     /// While it is there no other server appends to these files.
     pub(crate) claim: Option<File>,
+}
+
+/// An increment that is written to.
+pub(crate) struct Opened {
+    /// Its number in the list.
+    pub(crate) number: u64,
+    pub(crate) file: DiskFile,
+    /// How long it is.
+    pub(crate) len: u64,
 }
 
 /// What is to be done, by one thread.
@@ -313,7 +323,7 @@ impl AppendOnly {
     // Where it is written to.
 
     /// From this record on `file` is written to. The caller holds all gates, so nobody has taken the number.
-    pub(crate) fn cut(&self, number: u64, file: DiskFile) {
+    pub(crate) fn cut(&self, number: u64, file: Opened) {
         let mut cuts = lock(&self.cuts);
         cuts.push_back((number, file));
         self.cut_at.store(cuts[0].0, Release);
@@ -326,7 +336,7 @@ impl AppendOnly {
     }
 
     /// That file, for whoever writes.
-    pub(crate) fn take_cut(&self) -> Option<DiskFile> {
+    pub(crate) fn take_cut(&self) -> Option<Opened> {
         let mut cuts = lock(&self.cuts);
         let taken = cuts.pop_front();
         self.cut_at.store(cuts.front().map_or(NO_CUT, |(number, _)| *number), Relaxed);

@@ -148,6 +148,13 @@ impl Disk {
         Ok(DiskFile { file, path, disk: Arc::clone(self) })
     }
 
+    /// Makes a new file whose content is written through memory, of which the disk as it is here learns
+    /// nothing.
+    pub(crate) fn create_to_map(&self, path: &Path) -> io::Result<File> {
+        let create = || File::options().read(true).write(true).create_new(true).mode(0o644).open(path);
+        self.act(DiskAct::Create(path), create)
+    }
+
     /// Opens a file to go on with it.
     pub(crate) fn open(self: &Arc<Self>, path: PathBuf) -> io::Result<DiskFile> {
         let file = File::options().append(true).open(&path)?;

@@ -15,7 +15,9 @@
 use crate::state::clock::Stopwatch;
 use crate::state::config::Config;
 use crate::state::gate::Alone;
+use crate::state::tail::{Present, Tail};
 use command::{Effects, Words};
+use disk::aof::tail::Kept;
 use disk::journal::{Merge, Reader, Records, Run};
 use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*};
@@ -48,6 +50,8 @@ const SPARE_BYTES_MAX: usize = 256 << 10;
 /// See the file's opener.
 pub(crate) struct Journal {
     is_on: AtomicBool,
+    /// Where records are kept that no file has yet.
+    pub(crate) tail: Tail,
     next: Number,
     /// One for each worker, and the last for everybody else.
     lanes: Box<[Lane]>,
@@ -142,6 +146,7 @@ impl Journal {
     pub(crate) fn new(workers: usize, config: &Config) -> Arc<Journal> {
         let journal = Journal {
             is_on: AtomicBool::new(false),
+            tail: Tail::new(workers + 1),
             next: Number::default(),
             lanes: (0..=workers).map(|_| Lane::default()).collect(),
             waiting_bytes: AtomicUsize::new(0),
@@ -304,7 +309,11 @@ impl Journal {
             self.tell_gone(&mut effects, told);
             if !effects.group.is_empty() {
                 // Under the lane's lock, so that its numbers ascend.
-                effects.group.finish(self.take_number(), &mut records);
+                let number = self.take_number();
+                if !self.tail.keep_in_last(number, Kept::Frames(effects.group.frames())) {
+                    self.expose(number);
+                }
+                effects.group.finish(number, &mut records);
             }
         }
         if !records.is_empty() {
@@ -313,6 +322,20 @@ impl Journal {
             drop(lane);
             self.wake_if_asleep();
         }
+    }
+
+    /// The tail has no room for this record, whose shards the caller holds: replies wait until it is written.
+    #[cold]
+    pub(crate) fn expose(&self, number: u64) {
+        self.tail.expose(number);
+        if !self.is_to_look.swap(true, AcqRel) {
+            self.wake();
+        }
+    }
+
+    /// This is the tail from here on.
+    pub(crate) fn set_tail(&self, alone: &Alone<'_>, tail: Option<Present>) {
+        self.tail.put_in_force(tail, self.position(alone));
     }
 
     fn note_waiting(&self, records: &Records, known_room_bytes: usize) {

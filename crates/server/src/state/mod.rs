@@ -12,7 +12,8 @@
 //! * The process: the `log` with its way to `syslog`, what the operating `system` says of it and allows it,
 //!   the `reason` of an error, the `start_error` that keeps it from starting.
 //! * Who listens to which channel: `pubsub`; who watches which key: `watched`.
-//! * The `journal`: what writes have come to, and who reads it.
+//! * The `journal`: what writes have come to, and who reads it; and its `tail`, for the case that the process
+//!   is killed.
 //! * The texts of `scripts`, and the script that runs for long.
 //! * What workers lend to other threads: `lending`. Keys on their way to another server: `moving`.
 //! * The `disk`: whatever changes a file of the data, so that tests can have it fail.
@@ -48,5 +49,6 @@ pub(crate) mod scripts;
 pub(crate) mod start_error;
 mod syslog;
 pub(crate) mod system;
+pub(crate) mod tail;
 pub(crate) mod tls;
 pub(crate) mod watched;

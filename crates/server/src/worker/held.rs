@@ -1,4 +1,5 @@
-//! Replies to writes that wait for the disk (`appendfsync always`), and clients that wait for it by
+//! Replies to writes that wait for the disk (`appendfsync always`), or for the system where what was written
+//! would not outlive the process otherwise (`state/tail.rs`), and clients that wait for the disk by
 //! themselves (WAITAOF).
 //!
 //! A connection that has written is kept back by the engine: whatever is sent to it from then on leaves when
@@ -57,7 +58,7 @@ impl Worker<'_> {
             connection.session.records_end = number;
         }
         let append = &self.server.append;
-        if append.holds_replies() && number > append.answerable() {
+        if holds_any(self.server) && number > append.answerable() {
             self.engine.keep_back(id);
             if self.held.last.insert(id, number) != Some(number) {
                 self.held.replies.push_back((number, id));
@@ -94,7 +95,7 @@ impl Worker<'_> {
     fn reached(&self) -> Reached {
         let append = &self.server.append;
         let synced = append.synced();
-        let replies = if append.holds_replies() { append.answerable() } else { u64::MAX };
+        let replies = if holds_any(self.server) { append.answerable() } else { u64::MAX };
         let has_file = append.is_wanted();
         let commands = match append.phase() {
             _ if !has_file => Some(u64::MAX),
@@ -132,6 +133,13 @@ impl Worker<'_> {
     }
 }
 
+/// Whether replies to writes are kept: until the disk has these, or, where something is in no tail, until the
+/// system has it.
+#[inline]
+pub(super) fn holds_any(server: &Server) -> bool {
+    server.append.holds_replies() || server.journal.tail.exposed() > server.append.answerable()
+}
+
 /// A connection is about to be sent replies before the end of its turn, in which the worker's records have
 /// ended here and there: if it has written, they are kept back already. The turn's end says until when
 /// ([`Worker::hold`]).
@@ -141,7 +149,7 @@ pub(super) fn keep_back_early(
     id: ConnId,
     (before, now): (u64, u64),
 ) {
-    if now != before && server.append.holds_replies() {
+    if now != before && holds_any(server) {
         engine.keep_back(id);
     }
 }

@@ -17,6 +17,7 @@
 //! When a client has disconnected meanwhile, what it had sent before is run when the session is back, as
 //! `disconnected` says.
 use super::Worker;
+use super::held::holds_any;
 use super::table::Flow;
 use crate::core::lent::{Lent, lend};
 use crate::core::session::Session;
@@ -75,7 +76,7 @@ impl Worker<'_> {
             self.take_back_disconnected(session);
             return self.discard(reply);
         }
-        if self.server.append.holds_replies() {
+        if holds_any(self.server) {
             // What it has changed there, as what it would have changed here.
             self.hold(id, session.records_end);
         }

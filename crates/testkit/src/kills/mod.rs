@@ -7,8 +7,7 @@
 //! up to which unit of each client the disk was, that nothing before it is missing, and that no unit is there
 //! in part. That place must not lie before the last unit
 //!
-//! * that was acknowledged, with `appendfsync always`;
-//! * that WAITAOF has said to be on the disk, with `everysec`;
+//! * that was acknowledged, with an append-only file: under `everysec` too, because the machine goes on;
 //! * that was acknowledged when the last successful SAVE was asked for, where there is a dump file alone.
 //!
 //! Some units push their number to a list that all clients share, and are told its length. So the order in
@@ -72,7 +71,7 @@ pub struct Report {
     pub acknowledged: u64,
     /// Units that were there without having been acknowledged.
     pub more: u64,
-    /// With `everysec` and dump files: acknowledged units that were lost.
+    /// With dump files: acknowledged units that were lost.
     pub lost: u64,
     /// How long before the kill the oldest of these was acknowledged.
     pub oldest_lost: Duration,
@@ -231,7 +230,7 @@ impl Run {
         }
         for asked in &mut all {
             self.report.acknowledged += asked.acknowledged as u64;
-            if keep == Keep::Always {
+            if keep != Keep::Dump {
                 asked.on_disk = asked.acknowledged;
             }
         }
@@ -242,7 +241,7 @@ impl Run {
         self.report.more += found.saturating_sub(asked.acknowledged) as u64;
         // Units that change nothing may be counted as lost, marks may not.
         let rest = &asked.units[found.min(asked.acknowledged)..asked.acknowledged];
-        if keep == Keep::Always {
+        if keep != Keep::Dump {
             return;
         }
         let Some(first) = rest.iter().position(Unit::is_mark) else { return };

@@ -36,7 +36,7 @@ fn what_was_acknowledged_with_always_survives_kills() {
 }
 
 #[test]
-fn what_the_disk_is_said_to_have_survives_kills() {
+fn what_was_acknowledged_with_everysec_survives_kills() {
     survives_kills(Keep::EverySecond);
 }
 

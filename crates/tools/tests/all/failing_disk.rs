@@ -12,22 +12,22 @@ use std::time::Duration;
 const OK: &str = "+OK\r\n";
 
 /// A client that stays.
-struct Client {
+pub(crate) struct Client {
     stream: UnixStream,
     replies: BufReader<UnixStream>,
 }
 
 impl Client {
-    fn new(home: &Home) -> Client {
+    pub(crate) fn new(home: &Home) -> Client {
         let stream = UnixStream::connect(home.path.join("s")).unwrap();
         Client { replies: BufReader::new(stream.try_clone().unwrap()), stream }
     }
 
-    fn send(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         self.stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
     }
 
-    fn reply(&mut self) -> String {
+    pub(crate) fn reply(&mut self) -> String {
         let mut line = String::new();
         self.replies.read_line(&mut line).unwrap();
         line
@@ -45,7 +45,7 @@ impl Client {
         Some(line)
     }
 
-    fn has_no_reply(&mut self) -> bool {
+    pub(crate) fn has_no_reply(&mut self) -> bool {
         self.stream.set_nonblocking(true).unwrap();
         let read = self.stream.read(&mut [0; 1]);
         self.stream.set_nonblocking(false).unwrap();
@@ -54,14 +54,14 @@ impl Client {
 }
 
 /// Kills the server and starts it again: what the disk has.
-fn restarted(home: &mut Home, options: &[&str], line: &str) -> String {
+pub(crate) fn restarted(home: &mut Home, options: &[&str], line: &str) -> String {
     home.signal("-KILL");
     home.end();
     home.start(options);
     home.told(line)
 }
 
-fn set_disk(home: &Home, fault: &str) {
+pub(crate) fn set_disk(home: &Home, fault: &str) {
     assert_eq!(home.told(&format!("DEBUG DISK {fault}")), format!("{OK}{OK}"));
 }
 

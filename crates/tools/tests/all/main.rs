@@ -11,6 +11,7 @@ mod failing_disk;
 mod functions;
 mod help;
 mod home;
+mod killed;
 mod output;
 mod process;
 mod queues;

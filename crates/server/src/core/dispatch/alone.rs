@@ -31,7 +31,7 @@ pub(super) fn run_under_gates<R>(
     let mut executor = Executor::new(server, worker);
     executor.set_now(server.clock.moment(Moment::NONE));
     executor.is_alone = true;
-    executor.recorder.look(&server.journal);
+    executor.recorder.look_for_once(&server.journal);
     let result = work(&mut executor);
     if server.key_events.waiters.is_ready() {
         executor.serve_ready();

@@ -95,6 +95,11 @@ pub(super) fn manifest_path(folder: &Path, config: &Config) -> PathBuf {
     folder.join(os(&name(config, ".manifest")))
 }
 
+/// What was answered and is in no file yet.
+pub(super) fn tail_path(folder: &Path, config: &Config) -> PathBuf {
+    folder.join(os(&name(config, ".tail")))
+}
+
 /// The file in which all was before Redis 7.
 pub(super) fn single_file(config: &Config) -> PathBuf {
     config.dir.join(&config.append.file_name)

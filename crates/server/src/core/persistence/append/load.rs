@@ -14,9 +14,10 @@ use super::files::{
 };
 use super::replay::{End, Replay, Replayed};
 use super::rewrite::{names, turn_on_at_start};
+use super::tail;
 use crate::core::memory_limit::free_flushed;
 use crate::core::server::Server;
-use crate::state::append_only::{Files, lock};
+use crate::state::append_only::{Files, Opened, lock};
 use crate::state::config::{Config, reason};
 use crate::state::disk::{Disk, DiskFile};
 use disk::aof::manifest::{Manifest, Part};
@@ -54,6 +55,7 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
     disk.sync_folder(&folder).map_err(|error| fatal(&what, &error))?;
     let manifest = match find(disk, config)? {
         Some(manifest) => {
+            tail::complete(server, config, &manifest)?;
             load_parts(server, config, (&folder, &manifest), false)?;
             let seconds = (server.clock.steady_us() - began_us) as f64 / 1e6;
             server.log.notice(&format!("DB loaded from append only file: {seconds:.3} seconds"));
@@ -68,7 +70,9 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
     };
     let (manifest, file) = go_on_with(disk, (&folder, config), manifest)
         .map_err(|error| fatal("Can't open the append-only file", &error))?;
-    let len = manifest.increments.last().map_or(Ok(0), |part| length(&folder, part))?;
+    let last = manifest.increments.last();
+    let (number, len) =
+        (last.map_or(0, |part| part.number), last.map_or(Ok(0), |part| length(&folder, part))?);
     let sum = |parts: &[Part]| parts.iter().map(|part| length(&folder, part)).sum::<Result<u64, String>>();
     let append = &server.append;
     let base_bytes = sum(manifest.base.as_slice())?;
@@ -83,7 +87,9 @@ pub(crate) fn load(server: &Server) -> Result<(), String> {
         return Ok(());
     }
     *lock(&append.files) = Files { folder, manifest, tried: Vec::new(), claim: Some(claim) };
-    turn_on_at_start(server, file, len).map_err(|error| fatal("Can't append to the append-only file", &error))
+    let file = Opened { number, file, len };
+    turn_on_at_start(server, config, file)
+        .map_err(|error| fatal("Can't append to the append-only file", &error))
 }
 
 /// Loads it again (DEBUG LOADAOF), while the caller holds all gates. What is there goes before.

@@ -16,6 +16,7 @@
 //! | `appended.rs` | what is appended to |
 //! | `writer.rs` | the reader of the journal that writes |
 //! | `aside.rs` | a sync that another thread waits for |
+//! | `tail.rs` | what was answered and is not written, for the case that the process is killed |
 //! | `rewrite.rs` | turning it on and off, beginning anew, and the thread that does so |
 //! | `load.rs` | loading, when the server starts |
 //! | `replay.rs` | runs the commands of a file |
@@ -29,8 +30,10 @@ mod files;
 mod load;
 mod replay;
 mod rewrite;
+mod tail;
 mod writer;
 
 pub(crate) use files::{can_begin, prepare};
 pub(crate) use load::{has_data, load, load_again};
 pub(crate) use rewrite::{end, follow, go_on, rewrite_if_due, start, tell_of_move};
+pub(crate) use tail::forget as forget_tail;

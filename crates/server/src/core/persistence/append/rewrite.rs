@@ -26,13 +26,13 @@ use super::files::{
     claim_at, create_increment, folder, is_at, manifest_path, next_base, next_increment, open_increment, os,
     read_manifest, remove, set_aside, shown, told_aside, write_manifest,
 };
+use super::tail;
 use super::writer::{Role, Standing, Writer};
 use crate::core::journal;
 use crate::core::server::Server;
-use crate::state::append_only::{Files, Order, Phase, lock};
+use crate::state::append_only::{Files, Opened, Order, Phase, lock};
 use crate::state::clock::Stopwatch;
 use crate::state::config::{AppendSync, Config, reason};
-use crate::state::disk::DiskFile;
 use crate::state::persistence::{Save, UNWRITTEN};
 use disk::aof::manifest::{Manifest, Part};
 use std::io;
@@ -78,17 +78,18 @@ pub(crate) fn end(server: &Server) {
     server.append.end();
 }
 
-/// The data is loaded from the file, whose last increment is so long: what changes it is appended from here
-/// on. Nobody is served yet.
-pub(crate) fn turn_on_at_start(server: &Server, file: DiskFile, len: u64) -> io::Result<()> {
+/// The data is loaded from the file, which has this last increment: what changes it is appended from here on.
+/// Nobody is served yet.
+pub(crate) fn turn_on_at_start(server: &Server, config: &Config, file: Opened) -> io::Result<()> {
     let all = server.enter_alone();
     let next = server.journal.position(&all);
-    let writer = Writer::new(server, &Role::new(Standing::Alone), (file, len), next);
+    let writer = Writer::new(server, &Role::new(Standing::Alone), file, next);
     let reader = journal::attach(server, &all, Box::new(writer))?;
     *lock(&server.append.reader) = Some(reader);
     server.append.enter(Phase::On);
     server.journal.be_urgent(server.append.sync() == AppendSync::Always);
     drop(all);
+    tail::begin(server, config);
     Ok(())
 }
 
@@ -190,6 +191,13 @@ fn claimed(server: &Server, config: &Config, way: Way) -> Result<PathBuf, Option
     Ok(folder)
 }
 
+/// Makes the file of this increment.
+fn create(server: &Server, folder: &Path, part: &Part) -> Result<Opened, Option<String>> {
+    let file = create_increment(&server.persistence.disk, folder, part)
+        .map_err(failed("Can't open the append-only file"))?;
+    Ok(Opened { number: part.number, file, len: 0 })
+}
+
 /// Chooses a file that is made next.
 fn tried(files: &Mutex<Files>, choose: impl FnOnce(&Files) -> Part) -> Part {
     let mut files = lock(files);
@@ -216,13 +224,7 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
     let append = &server.append;
     let (folder, files) = (claimed(server, config, way)?, way.files(server));
     let increment = (way != Way::BaseAlone).then(|| tried(files, |files| next_increment(config, files)));
-    let file = match &increment {
-        Some(part) => Some(
-            create_increment(&server.persistence.disk, &folder, part)
-                .map_err(failed("Can't open the append-only file"))?,
-        ),
-        None => None,
-    };
+    let file = increment.as_ref().map(|part| create(server, &folder, part)).transpose()?;
     let former = lock(files).manifest.clone();
     if let Some(part) = increment.iter().find(|_| way == Way::GoesOn) {
         let mut listed = former.clone();
@@ -267,9 +269,12 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
         return Err(failed("Error trying to persist the AOF manifest")(error));
     }
     if let Some((reader, role)) = writer.filter(|_| way == Way::Moves) {
-        take_over(server, reader, &role);
+        take_over(server, config, reader, &role);
     }
     if way != Way::BaseAlone {
+        if !server.journal.tail.is_there() || server.journal.tail.is_lost() {
+            tail::begin(server, config);
+        }
         append.enter(Phase::On);
         // Who waits for the disk has waited for this too.
         server.mailboxes.iter().for_each(|mailbox| mailbox.wake());
@@ -315,22 +320,25 @@ struct Begun {
 }
 
 /// The instant of the snapshot: what comes after it goes to `file`, if there is one.
-fn freeze_and_switch(server: &Server, file: Option<DiskFile>, way: Way) -> Result<Begun, Option<String>> {
+fn freeze_and_switch(server: &Server, file: Option<Opened>, way: Way) -> Result<Begun, Option<String>> {
     let append = &server.append;
     let all = server.enter_alone();
     let now = server.clock.now();
     let position = server.journal.position(&all);
     let mut writer = None;
     match (file, way) {
-        (Some(file), Way::GoesOn) => append.cut(position, file),
+        (Some(file), Way::GoesOn) => {
+            server.journal.tail.note_cut(file.number, position);
+            append.cut(position, file);
+        }
         (Some(file), Way::Moves) => {
             let role = Role::new(Standing::Beside);
-            let beside = Box::new(Writer::new(server, &role, (file, 0), position));
+            let beside = Box::new(Writer::new(server, &role, file, position));
             writer = Some((server.journal.attach_first(&all, &server.keyspace, beside), role));
         }
         (Some(file), _) => {
             let role = Role::new(Standing::Alone);
-            let first = Box::new(Writer::new(server, &role, (file, 0), position));
+            let first = Box::new(Writer::new(server, &role, file, position));
             let reader = journal::attach(server, &all, first)
                 .map_err(|error| Some(format!("no thread for the append-only file: {}", reason(&error))))?;
             *lock(&append.reader) = Some(reader);
@@ -357,15 +365,21 @@ fn freeze_and_switch(server: &Server, file: Option<DiskFile>, way: Way) -> Resul
 fn count_both(server: &Server, way: Way, writer: Option<&(u64, Arc<Role>)>) -> io::Result<()> {
     let Some((_, role)) = writer.filter(|_| way == Way::Moves) else { return Ok(()) };
     role.set(Standing::Both);
+    // The tail is in one of them.
+    server.journal.tail.distrust();
     server.append.count_elsewhere();
     server.journal.settle();
     role.failure().map_or(Ok(()), |why| Err(io::Error::other(why)))
 }
 
 /// The files in another folder are listed: those of the former one are not written to any more.
-fn take_over(server: &Server, reader: u64, role: &Role) {
+fn take_over(server: &Server, config: &Config, reader: u64, role: &Role) {
     let append = &server.append;
+    let (former_folder, folder) =
+        (lock(&append.files).folder.clone(), lock(&append.elsewhere).folder.clone());
+    let tail = tail::make(server, config, &folder);
     let all = server.enter_alone();
+    server.journal.set_tail(&all, tail);
     let former = lock(&append.reader).replace(reader);
     if let Some(former) = former {
         server.journal.detach(&all, &server.keyspace, former);
@@ -377,6 +391,8 @@ fn take_over(server: &Server, reader: u64, role: &Role) {
     *lock(&append.files) = std::mem::take(&mut *lock(&append.elsewhere));
     append.note_failure(None);
     server.persistence.refuse(UNWRITTEN, false);
+    drop(all);
+    tail::remove(server, config, &former_folder);
 }
 
 /// The snapshot is written: it and what was written since are listed, and nothing else.
@@ -439,8 +455,11 @@ fn leave(server: &Server, way: Way, reader: u64) {
     server.journal.detach(&all, &server.keyspace, reader);
     if way == Way::Moves {
         append.count_one();
+        server.journal.tail.trust_again(server.journal.taken());
     } else {
         *lock(&append.reader) = None;
+        server.journal.set_tail(&all, None);
+        tail::remove(server, &server.config(), &lock(&append.files).folder);
         lock(&append.files).claim = None;
         append.forget_cuts();
         append.enter(Phase::Off);

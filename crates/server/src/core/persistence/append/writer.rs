@@ -13,12 +13,12 @@
 use super::appended::Appended;
 use super::aside::Aside;
 use crate::core::server::Server;
-use crate::state::append_only::{AppendOnly, Phase, lock};
+use crate::state::append_only::{AppendOnly, Opened, Phase, lock};
 use crate::state::clock::Stopwatch;
 use crate::state::config::{AppendSync, reason};
-use crate::state::disk::DiskFile;
 use crate::state::persistence::UNWRITTEN;
 use disk::aof::increment::{Increment, Keep};
+use disk::aof::tail::Place;
 use disk::journal::{Reader, Run, Stream};
 use std::collections::VecDeque;
 use std::io;
@@ -87,6 +87,8 @@ pub(super) struct Writer {
     /// What was noted of the buffers of these and of the present one.
     room_bytes: usize,
     current: Increment<Appended>,
+    /// Its number in the list.
+    number: u64,
     /// The record that it begins with.
     current_from: u64,
     /// The record that comes next.
@@ -113,8 +115,9 @@ struct Failure {
 }
 
 impl Writer {
-    /// Appends to this file, which is so long, from this record on.
-    pub(super) fn new(server: &Server, role: &Arc<Role>, (file, len): (DiskFile, u64), next: u64) -> Writer {
+    /// Appends to this file from this record on.
+    pub(super) fn new(server: &Server, role: &Arc<Role>, opened: Opened, next: u64) -> Writer {
+        let Opened { number, file, len } = opened;
         let keep = keep_for(server.append.sync(), false);
         Writer {
             server: Weak::clone(&server.this),
@@ -124,6 +127,7 @@ impl Writer {
             former: VecDeque::new(),
             room_bytes: 0,
             current: Increment::new(Appended(file), len, keep),
+            number,
             current_from: next,
             next,
             keep,
@@ -144,13 +148,14 @@ impl Writer {
 
     /// From here on another file is written to.
     fn switch(&mut self) {
-        let Some(file) = self.append.take_cut() else { return };
+        let Some(Opened { number, file, .. }) = self.append.take_cut() else { return };
         // It is finished first, and told of what fails by its own descriptor.
         if let Some(aside) = self.aside.take() {
             self.note_aside(aside.end, &aside.wait());
         }
         let next = Increment::new(Appended(file), 0, self.keep);
         self.former.push_back((self.next, std::mem::replace(&mut self.current, next)));
+        self.number = number;
         self.current_from = self.next;
         self.stream.begin_anew();
         self.told_s = 0;
@@ -290,8 +295,13 @@ impl Writer {
     /// Tells the workers how far the disk is.
     fn tell_synced(&mut self, server: &Server) {
         let append = &server.append;
-        let reached = self.reached();
-        if !append.is_doubtful() && append.note_synced(reached) {
+        let mut reached = self.reached();
+        if append.is_doubtful() {
+            // The system has it all the same.
+            let is_enough = append.sync() != AppendSync::Always;
+            reached = (0, if is_enough { reached.1 } else { 0 });
+        }
+        if append.note_synced(reached) {
             append.waiting().for_each(|worker| server.mailboxes[worker].wake());
         }
     }
@@ -302,8 +312,23 @@ impl Writer {
         if !self.current.is_unsynced() {
             self.synced_to = self.next;
         }
-        let is_resting = self.rests && self.append.sync() == AppendSync::Always;
-        (self.synced_to, if is_resting { self.next } else { self.synced_to })
+        let waits = !self.rests && self.append.sync() == AppendSync::Always;
+        (self.synced_to, if waits { self.synced_to } else { self.next })
+    }
+
+    /// The system has all that was taken: the tail need not keep it.
+    fn tell_written(&self, server: &Server) {
+        if self.role.is(Standing::Alone) {
+            let Writer { number, next, .. } = *self;
+            let place = Place { file: number, len: self.current.len(), next, db: self.stream.db() };
+            server.journal.tail.commit(place);
+            if server.journal.tail.note_lost() {
+                server.log.warning(
+                    "The tail of the append-only file can't be written any more. Until the file begins anew, a \
+                     server that is killed loses what it answered last",
+                );
+            }
+        }
     }
 
     fn obey(&mut self, sync: AppendSync) {
@@ -349,6 +374,7 @@ impl Writer {
             self.former.pop_front();
         }
         self.current.write()?;
+        self.tell_written(server);
         let age = Duration::from_nanos(self.synced.elapsed_ns());
         let due = match append.sync() {
             _ if must_sync => Duration::ZERO,

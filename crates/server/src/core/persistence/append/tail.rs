@@ -1,0 +1,164 @@
+//! The tail's file: `appendonly.aof.tail` beside the files that it belongs to. It begins when the append-only
+//! file is on, and is removed when that is turned off or the server ends by itself. What a killed server has
+//! left is appended to its increment by the next start, before anything is loaded (`disk::aof::tail`).
+//!
+//! Where it cannot be made, the log says so, and a server that is killed loses what it answered last.
+use super::files::{folder, length, open_increment, os, tail_path};
+use crate::core::server::Server;
+use crate::state::append_only::lock;
+use crate::state::config::{Config, reason};
+use crate::state::disk::Disk;
+use crate::state::tail::Present;
+use disk::aof::manifest::Manifest;
+use disk::aof::tail::{Left, Missing, Origin, Target};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+/// Which start of the machine this is, as the system tells it.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Makes a new tail in this folder. None if that cannot be done, which the log is told.
+pub(super) fn make(server: &Server, config: &Config, folder: &Path) -> Option<Present> {
+    let begun =
+        try_to_make(&server.persistence.disk, &tail_path(folder, config), server.journal.tail.lanes());
+    if let Err(error) = &begun {
+        server.log.warning(&format!(
+            "Can't make the tail of the append-only file: {}. A server that is killed loses what it answered last",
+            reason(error)
+        ));
+    }
+    begun.ok()
+}
+
+fn try_to_make(disk: &Disk, path: &Path, lanes: usize) -> io::Result<Present> {
+    remove_at(disk, path)?;
+    let file = disk.create_to_map(path)?;
+    let begun = origin(&file).and_then(|origin| Present::begin(&file, origin, lanes));
+    if begun.is_err() {
+        let _ = disk.remove(path);
+    }
+    begun
+}
+
+/// Removes the tail in this folder, which is not needed any more.
+pub(super) fn remove(server: &Server, config: &Config, folder: &Path) {
+    // What cannot be removed does no harm: the files have all that is in it.
+    let _ = remove_at(&server.persistence.disk, &tail_path(folder, config));
+}
+
+fn remove_at(disk: &Disk, path: &Path) -> io::Result<()> {
+    match disk.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What this file is known by.
+fn origin(file: &File) -> io::Result<Origin> {
+    let text = std::fs::read_to_string(BOOT_ID)?;
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let boot = u128::from_str_radix(&digits, 16).map_err(io::Error::other)?.to_ne_bytes();
+    Ok(Origin { boot, made_ns: made_ns(&file.metadata()?) })
+}
+
+/// When it was made. File systems that do not keep that have at least another number for each file.
+fn made_ns(about: &Metadata) -> u64 {
+    let made = about.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+    made.map_or(about.ino(), |made| made.as_nanos() as u64)
+}
+
+/// Appends what a killed server has answered and not written. An error is for the log, and ends the start.
+pub(super) fn complete(server: &Server, config: &Config, manifest: &Manifest) -> Result<(), String> {
+    let folder = folder(config);
+    let path = tail_path(&folder, config);
+    let fatal = |error: io::Error| format!("Fatal error: can't read {}: {}", path.display(), reason(&error));
+    let mut file = match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened.map_err(fatal)?,
+    };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(fatal)?;
+    let ignored = |why: &str| {
+        let text = format!("The tail of the append-only file, {}, is not used: {why}", path.display());
+        server.log.warning(&text);
+        Ok(())
+    };
+    // Where the machine does not tell, nothing was begun either.
+    let Ok(origin) = origin(&file) else { return Ok(()) };
+    let left = match Left::read(&bytes, origin) {
+        Ok(Some(left)) => left,
+        Ok(None) => return Ok(()),
+        Err(why) => return ignored(why),
+    };
+    let part_length = |part| length(&folder, part).map(|len| (part.number, len));
+    let increments = manifest.increments.iter().map(part_length).collect::<Result<Vec<_>, String>>()?;
+    let Some(target) = left.target(&increments) else {
+        return ignored("it does not belong to the files that are listed");
+    };
+    match append_missing(&server.persistence.disk, &folder, (manifest, &left, &target)) {
+        Ok(Some(0)) => Ok(()),
+        Ok(Some(count)) => {
+            let text =
+                format!("A killed server had answered and not written {count} bytes of the append-only file");
+            server.log.notice(&format!("{text}: they are appended"));
+            Ok(())
+        }
+        Ok(None) => ignored("somebody else has written to the last file"),
+        Err(error) => {
+            let why = reason(&error);
+            Err(format!(
+                "Fatal error: can't append to the append-only file what was answered before: {why}. Exiting."
+            ))
+        }
+    }
+}
+
+/// How many bytes the increment lacked, and has now; None if it is not the one that the tail knows.
+fn append_missing(
+    disk: &Arc<Disk>,
+    folder: &Path,
+    (manifest, left, target): (&Manifest, &Left, &Target),
+) -> io::Result<Option<usize>> {
+    let part = &manifest.increments[target.index];
+    let (mut file, mut rest) = (File::open(folder.join(os(&part.name)))?, Vec::new());
+    file.seek(SeekFrom::Start(target.len))?;
+    file.read_to_end(&mut rest)?;
+    match left.missing(target, &rest) {
+        Missing::Nothing => Ok(Some(0)),
+        Missing::Other => Ok(None),
+        Missing::Some { stays, bytes } => {
+            let mut file = open_increment(disk, folder, part)?;
+            if stays < rest.len() as u64 {
+                file.cut(target.len + stays)?;
+            }
+            file.write_all(&bytes)?;
+            file.sync()?;
+            Ok(Some(bytes.len()))
+        }
+    }
+}
+
+/// The append-only file is on, in this folder: what is answered is kept from here on.
+pub(super) fn begin(server: &Server, config: &Config) {
+    let folder = lock(&server.append.files).folder.clone();
+    let tail = make(server, config, &folder);
+    let all = server.enter_alone();
+    server.journal.set_tail(&all, tail);
+    drop(all);
+    // What was taken before is in no lane.
+    server.journal.look_again();
+}
+
+/// The server has ended by itself, and its files have everything; but where the disk has failed, the tail
+/// stays.
+pub(crate) fn forget(server: &Server) {
+    if server.journal.tail.is_there() && !server.append.has_failed() {
+        let folder = lock(&server.append.files).folder.clone();
+        server.journal.set_tail(&server.enter_alone(), None);
+        remove(server, &server.config(), &folder);
+    }
+}

@@ -1,0 +1,183 @@
+//! The tail of the append-only file in memory (`disk::aof::tail`): what is answered before the system has it,
+//! kept for the case that the process is killed.
+//!
+//! ```text
+//! none ---- the file is on, all gates are held ----> begun: nothing is known of the files, all is exposed
+//! begun --- the writer has written ----------------> in force
+//! in force -- a record finds no room, or two folders count -> exposed: replies wait until it is written
+//! exposed --- that is written ---------------------> in force
+//! ```
+//!
+//! Each worker writes to a lane of its own, without a lock; all others, who come rarely, share the last one.
+//! When the tail changes, workers take their new lanes at the beginning of the next batch.
+use crate::state::append_only::lock;
+use disk::aof::tail::{HEAD_BYTES, Head, Kept, Memory, Origin, Place, Ring, note_written, ring_bytes};
+use net::{MappedFile, MappedPart};
+use std::fs::File;
+use std::io;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex};
+
+/// The lane of one worker.
+pub(crate) type Lane = Ring<Mapped>;
+
+/// See the file's opener. One for a server.
+pub(crate) struct Tail {
+    /// Raised whenever there is another one, or none: while all gates are held.
+    turn: AtomicU32,
+    /// Records below this number may be nowhere that outlives the process, but for those that were written.
+    exposed: AtomicU64,
+    present: Mutex<Option<Present>>,
+    /// For each worker, the lane that it has still to take; and the last one, for all others.
+    lanes: Box<[Mutex<Option<Lane>>]>,
+}
+
+/// A file of the tail that is in force.
+pub(crate) struct Present {
+    file: MappedFile,
+    head: Head<Mapped>,
+    lanes: Vec<Lane>,
+    written: Arc<AtomicU64>,
+    /// Somebody was told that it is lost.
+    is_told: bool,
+}
+
+/// A part of the file.
+pub(crate) struct Mapped(MappedPart);
+
+impl Memory for Mapped {
+    #[inline]
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.0.put(at, bytes);
+    }
+
+    #[inline]
+    fn put_word(&mut self, at: usize, word: u64) {
+        self.0.put_word(at, word);
+    }
+}
+
+impl Present {
+    /// Begins a tail in this new, empty file, with a lane for each of so many threads and one for all others.
+    pub(crate) fn begin(file: &File, origin: Origin, lanes: usize) -> io::Result<Present> {
+        let ring = ring_bytes(lanes);
+        let lanes = std::iter::repeat_n(HEAD_BYTES + ring, lanes);
+        let lens: Vec<usize> = std::iter::once(HEAD_BYTES).chain(lanes).collect();
+        let (mapped, parts) = MappedFile::create(file, &lens)?;
+        let written = Arc::new(AtomicU64::new(0));
+        let mut parts = parts.into_iter().map(Mapped);
+        let head = parts.next().ok_or_else(|| io::Error::other("a file has a head"))?;
+        let lanes = parts.map(|part| Ring::begin(part, ring, Arc::clone(&written))).collect::<Vec<_>>();
+        let head = Head::begin(head, origin, lanes.len());
+        Ok(Present { file: mapped, head, lanes, written, is_told: false })
+    }
+}
+
+impl Tail {
+    /// None yet, for so many threads that write, and one lane more.
+    pub(crate) fn new(lanes: usize) -> Tail {
+        Tail {
+            turn: AtomicU32::new(0),
+            exposed: AtomicU64::new(0),
+            present: Mutex::new(None),
+            lanes: (0..lanes).map(|_| Mutex::new(None)).collect(),
+        }
+    }
+
+    /// So many lanes a file of it has.
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// This is the tail from here on. All gates are held, and so many records were taken.
+    pub(crate) fn put_in_force(&self, mut present: Option<Present>, taken: u64) {
+        let mut now = lock(&self.present);
+        let mut lanes =
+            present.as_mut().map(|present| std::mem::take(&mut present.lanes)).unwrap_or_default();
+        // From the last to the first: what is popped last was made first.
+        self.lanes.iter().rev().for_each(|lane| *lock(lane) = lanes.pop());
+        self.exposed.store(if present.is_some() { taken } else { 0 }, Release);
+        *now = present;
+        self.turn.fetch_add(1, Release);
+    }
+
+    /// Changes whenever there is another tail.
+    #[inline]
+    pub(crate) fn turn(&self) -> u32 {
+        self.turn.load(Acquire)
+    }
+
+    /// The lane of this thread, which nobody else gets.
+    pub(crate) fn take_lane(&self, lane: usize) -> Option<Lane> {
+        lock(&self.lanes[lane]).take()
+    }
+
+    /// Keeps a record in the lane that is everybody's. True if there is none.
+    #[cold]
+    pub(crate) fn keep_in_last(&self, number: u64, kept: Kept<'_>) -> bool {
+        let last = self.lanes.last().expect("there is a lane for that");
+        lock(last).as_mut().is_none_or(|lane| lane.keep(number, kept))
+    }
+
+    /// This record is in no lane. The caller holds its shards.
+    #[cold]
+    pub(crate) fn expose(&self, number: u64) {
+        if let Some(present) = &mut *lock(&self.present) {
+            present.head.stop_at(number);
+            self.exposed.fetch_max(number + 1, AcqRel);
+        }
+    }
+
+    /// From here on what is in the lanes is not enough; until [`Tail::trust_again`].
+    pub(crate) fn distrust(&self) {
+        self.expose(u64::MAX - 1);
+        if let Some(present) = &mut *lock(&self.present) {
+            present.head.stop_at(0);
+        }
+    }
+
+    /// Records that are taken from here on are safe in the lanes; so many were taken.
+    pub(crate) fn trust_again(&self, taken: u64) {
+        let _present = lock(&self.present);
+        let _ = self.exposed.compare_exchange(u64::MAX, taken, AcqRel, Relaxed);
+    }
+
+    /// Replies wait for records below this number to be written. 0: there is no such record.
+    #[inline]
+    pub(crate) fn exposed(&self) -> u64 {
+        self.exposed.load(Acquire)
+    }
+
+    /// The system has what this says.
+    pub(crate) fn commit(&self, place: Place) {
+        if let Some(present) = &mut *lock(&self.present) {
+            present.head.commit(place, self.exposed());
+            note_written(&present.written, place.next);
+        }
+    }
+
+    /// From record `from` on increment `file` is written to.
+    pub(crate) fn note_cut(&self, file: u64, from: u64) {
+        if let Some(present) = &mut *lock(&self.present) {
+            present.head.note_cut(file, from);
+        }
+    }
+
+    /// Whether there is one.
+    pub(crate) fn is_there(&self) -> bool {
+        lock(&self.present).is_some()
+    }
+
+    /// Whether its file has ceased to take what is put there.
+    pub(crate) fn is_lost(&self) -> bool {
+        lock(&self.present).as_ref().is_some_and(|present| present.file.is_lost())
+    }
+
+    /// Whether that is news.
+    pub(crate) fn note_lost(&self) -> bool {
+        let mut present = lock(&self.present);
+        let lost = present.as_mut().filter(|present| present.file.is_lost());
+        lost.is_some_and(|present| !std::mem::replace(&mut present.is_told, true))
+    }
+}

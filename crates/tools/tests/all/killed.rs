@@ -1,0 +1,148 @@
+//! What was answered and not written yet when the server is killed (`disk::aof::tail`). The disk is stuck in
+//! these tests, so that nothing is written at all, until the process is gone.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use crate::failing_disk::{Client, restarted, set_disk};
+use crate::home::Home;
+
+const OK: &str = "+OK\r\n";
+const OPTIONS: [&str; 6] = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"];
+const COMPLETED: &str = "bytes of the append-only file: they are appended";
+
+fn started(name: &str) -> Home {
+    let mut home = Home::new(name);
+    home.start(&OPTIONS);
+    // From here on the server knows how long its files are.
+    assert_eq!(home.told("SET first 1\r\nWAITAOF 1 0 0"), format!("{OK}*2\r\n:1\r\n:0\r\n{OK}"));
+    home
+}
+
+#[test]
+fn what_was_answered_is_there_after_a_kill_whatever_it_was() {
+    let mut home = started("killed");
+    set_disk(&home, "STUCK");
+    let mut waiter = Client::new(&home);
+    waiter.send("BLPOP jobs 0");
+    home.wait_for("client that waits", |home| {
+        home.told("INFO clients").contains("blocked_clients:1\r\n").then_some(())
+    });
+    home.told("RPUSH jobs one two\r\nSADD s a b c\r\nSPOP s 2\r\nINCRBYFLOAT f 0.5\r\nSET gone 1 PX 1");
+    assert_eq!(waiter.reply(), "*2\r\n");
+    home.told("MULTI\r\nINCR n\r\nSELECT 3\r\nSET three 1\r\nEXEC\r\nSET other 1");
+    home.told("EVAL \"redis.call('SET', KEYS[1], 1) redis.call('INCR', 'undeclared')\" 1 declared");
+    home.told("SELECT 5\r\nEVAL \"redis.call('SET', KEYS[1], 1)\" 1 five");
+    let ask = "LRANGE jobs 0 -1\r\nSCARD s\r\nGET f\r\nEXISTS gone\r\nMGET n declared undeclared\r\nSELECT 3\r\nMGET \
+               three other\r\nSELECT 5\r\nGET five";
+    home.wait_for("end of a key", |home| home.told("EXISTS gone").starts_with(":0").then_some(()));
+    let before = home.told(ask);
+    assert!(before.starts_with("*1\r\n$3\r\ntwo\r\n:1\r\n$3\r\n0.5\r\n:0\r\n*3\r\n$1\r\n1\r\n"), "{before}");
+    assert_eq!(restarted(&mut home, &OPTIONS, ask), before);
+    assert!(home.log().contains(COMPLETED), "{}", home.log());
+    // What was appended is a part of the file from then on.
+    assert_eq!(restarted(&mut home, &OPTIONS, ask), before);
+    assert_eq!(home.log().matches(COMPLETED).count(), 1);
+    assert!(home.path.join("appendonlydir/appendonly.aof.tail").exists());
+    home.told("SHUTDOWN");
+    assert_eq!(home.end(), Some(0));
+    assert!(!home.path.join("appendonlydir/appendonly.aof.tail").exists());
+}
+
+#[test]
+fn a_reply_waits_where_the_tail_has_no_room_and_so_do_those_behind_it() {
+    let mut home = started("exposed");
+    let mut clients = [Client::new(&home), Client::new(&home)];
+    set_disk(&home, "STUCK");
+    let value = "v".repeat(5 << 20);
+    clients[0].send(&format!("*3\r\n$3\r\nSET\r\n$5\r\nlarge\r\n${}\r\n{value}", value.len()));
+    home.wait_for("value", |home| {
+        (home.told("STRLEN large") == format!(":{}\r\n{OK}", value.len())).then_some(())
+    });
+    // What comes behind it may depend on it.
+    clients[1].send("APPEND large w");
+    home.wait_for("write", |home| {
+        (home.told("STRLEN large") == format!(":{}\r\n{OK}", value.len() + 1)).then_some(())
+    });
+    assert!(clients.iter_mut().all(Client::has_no_reply));
+    set_disk(&home, "OK");
+    assert_eq!(clients[0].reply(), OK);
+    assert_eq!(clients[1].reply(), format!(":{}\r\n", value.len() + 1));
+    set_disk(&home, "STUCK");
+    clients[1].send("APPEND large x");
+    assert_eq!(clients[1].reply(), format!(":{}\r\n", value.len() + 2));
+    let found = restarted(&mut home, &OPTIONS, "STRLEN large\r\nGETRANGE large -3 -1");
+    assert_eq!(found, format!(":{}\r\n$3\r\nvwx\r\n{OK}", value.len() + 2));
+}
+
+#[test]
+fn what_was_answered_while_the_file_begins_anew_is_there_after_a_kill() {
+    for is_whole in [false, true] {
+        let mut home = started("killed-anew");
+        set_disk(&home, "STUCK");
+        assert_eq!(home.told("SET before 1"), format!("{OK}{OK}"));
+        if !is_whole {
+            home.told("DEBUG POPULATE 3000\r\nCONFIG SET rdb-key-save-delay 10000");
+        }
+        // The writer does not come to the next file, to which a part of this belongs.
+        assert!(home.told("BGREWRITEAOF").contains("started"));
+        if is_whole {
+            home.wait_for_info("aof_rewrites:1\r\n");
+        } else {
+            home.wait_for("new file", |home| (home.left_over() == 1).then_some(()));
+        }
+        assert_eq!(home.told("SET behind 1\r\nSELECT 2\r\nSET two 1"), OK.repeat(4));
+        let found = restarted(&mut home, &OPTIONS, "MGET before behind\r\nSELECT 2\r\nGET two");
+        assert_eq!(found, format!("*2\r\n$1\r\n1\r\n$1\r\n1\r\n{OK}$1\r\n1\r\n{OK}"), "{is_whole}");
+        assert!(home.log().contains(COMPLETED), "{}", home.log());
+    }
+}
+
+#[test]
+fn a_file_that_begins_at_run_time_has_a_tail_from_then_on() {
+    let mut home = Home::new("killed-on");
+    home.start(&["--save", ""]);
+    let tail = home.path.join("appendonlydir/appendonly.aof.tail");
+    for on in [true, false, true] {
+        home.told(&format!("SET a 1\r\nCONFIG SET appendonly {}", if on { "yes" } else { "no" }));
+        home.wait_for("tail", |home| {
+            let is_on = home.told("INFO persistence").contains("aof_enabled:1\r\n");
+            (tail.exists() == on && is_on == on).then_some(())
+        });
+    }
+    home.told("SET b 1\r\nWAITAOF 1 0 0");
+    set_disk(&home, "STUCK");
+    home.told("SET c 1");
+    assert_eq!(restarted(&mut home, &OPTIONS, "DBSIZE"), format!(":3\r\n{OK}"));
+}
+
+#[test]
+fn a_tail_that_is_cut_under_the_server_is_told_and_kills_nobody() {
+    let mut home = started("cut-tail");
+    let tail = home.path.join("appendonlydir/appendonly.aof.tail");
+    std::fs::File::options().write(true).open(&tail).unwrap().set_len(0).unwrap();
+    for number in 1..=3 {
+        assert_eq!(home.told("INCR n"), format!(":{number}\r\n{OK}"));
+    }
+    home.wait_for("word of it", |home| home.log().contains("can't be written any more").then_some(()));
+    home.told("BGREWRITEAOF");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    home.wait_for("new tail", |_| std::fs::metadata(&tail).is_ok_and(|about| about.len() > 0).then_some(()));
+    assert_eq!(home.told("INCR n\r\nWAITAOF 1 0 0"), format!(":4\r\n*2\r\n:1\r\n:0\r\n{OK}"));
+    set_disk(&home, "STUCK");
+    assert_eq!(home.told("INCR n"), format!(":5\r\n{OK}"));
+    assert_eq!(restarted(&mut home, &OPTIONS, "GET n"), format!("$1\r\n5\r\n{OK}"));
+}
+
+#[test]
+fn a_tail_is_not_used_where_somebody_else_has_written_to_the_file() {
+    let mut home = started("foreign");
+    set_disk(&home, "STUCK");
+    home.told("SET b 1");
+    home.signal("-KILL");
+    home.end();
+    let file = home.path.join("appendonlydir/appendonly.aof.1.incr.aof");
+    let other =
+        [std::fs::read(&file).unwrap(), b"*3\r\n$3\r\nSET\r\n$5\r\nother\r\n$1\r\n1\r\n".to_vec()].concat();
+    std::fs::write(&file, &other).unwrap();
+    home.start(&OPTIONS);
+    assert_eq!(home.told("MGET first b other"), format!("*3\r\n$1\r\n1\r\n$-1\r\n$1\r\n1\r\n{OK}"));
+    assert!(home.log().contains("is not used: somebody else has written"), "{}", home.log());
+}
