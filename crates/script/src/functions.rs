@@ -13,7 +13,7 @@ use crate::flags::{Flags, words};
 use crate::host::Host;
 use crate::machine::{Machine, Outcome};
 use crate::raised::{Raised, text_of};
-use crate::registered::Registered;
+use crate::registered::{Loading, Registered};
 use crate::state::State;
 use lua::{Start, Tables};
 use mlua::{Function, Lua, Result, Table, Value, Variadic};
@@ -112,11 +112,11 @@ impl Machine {
         let release: Function = self.parts.library.call(chunk.clone()).map_err(|error| text_of(&error))?;
         let chunk = self.state.functions.keep(chunk).map_err(|error| text_of(&error))?;
         self.state.begin();
-        self.state.loading.replace(Some(Vec::new()));
+        self.state.loading.replace(Some(Loading::default()));
         let mut reply = Reply::new(Protocol::Resp2);
         let start = Start { function: &chunk, tables: Tables::None };
         let outcome = self.enter("", start, host, &mut reply);
-        let functions = self.state.loading.take().unwrap_or_default();
+        let Loading { functions, .. } = self.state.loading.take().unwrap_or_default();
         if outcome != Outcome::Done {
             let text = self.state.last_error.take();
             return Err(wrong(&[b"Error registering functions: ", &text]));
@@ -132,12 +132,12 @@ impl Machine {
     /// Whether none of these functions, nor any that they reach, keeps anything from call to call. While its
     /// code runs a library sees nothing of the interpreter that could be changed.
     fn are_stateless(&self, functions: &[Registered]) -> Result<bool> {
-        let mut reached = Vec::new();
-        for function in functions {
-            reached.push(self.state.functions.get(&function.callback)?);
-        }
-        let (mut seen, mut dumped_bytes) = (BTreeSet::new(), 0);
-        while let Some(function) = reached.pop() {
+        // The interpreter has no room to hold very many at a time.
+        let mut registered = functions.iter().map(|function| self.state.functions.get(&function.callback));
+        let (mut reached, mut seen, mut dumped_bytes) = (Vec::new(), BTreeSet::new(), 0);
+        while let Some(function) =
+            reached.pop().map_or_else(|| registered.next().transpose(), |one| Ok(Some(one)))?
+        {
             let dump = function.dump(true);
             dumped_bytes += dump.len();
             if seen.len() == REACHED_MAX || dumped_bytes > DUMPED_BYTES_MAX {
@@ -291,8 +291,8 @@ fn register(lua: &Lua, state: &State, values: &[Value]) -> Result<()> {
     let name = name.ok_or_else(|| refused(BAD_NAME))?;
     let callback = state.functions.keep(callback)?;
     let mut loading = state.loading.borrow_mut();
-    let Some(functions) = loading.as_mut() else { return Ok(()) };
-    if functions.iter().any(|function| function.name == name) {
+    let Some(Loading { functions, names }) = loading.as_mut() else { return Ok(()) };
+    if !names.insert(name.clone()) {
         return Err(refused("Function already exists in the library"));
     }
     functions.push(Registered { name, description: given.description, flags: given.flags, callback });

@@ -3,7 +3,7 @@
 use crate::error;
 use crate::host;
 use crate::raised::Raised;
-use crate::registered::Registered;
+use crate::registered::Loading;
 use lua::{Buffer, Functions};
 use mlua::{Error, Lua, Result};
 use resp::Protocol;
@@ -31,7 +31,7 @@ pub(crate) struct State {
     /// The state of `math.random`.
     pub(crate) random: Cell<u64>,
     /// What the library that is loading has registered; None while none is.
-    pub(crate) loading: RefCell<Option<Vec<Registered>>>,
+    pub(crate) loading: RefCell<Option<Loading>>,
     /// The text of the last error that ended a script, code included, without where it was raised.
     pub(crate) last_error: RefCell<Vec<u8>>,
     /// Steps of long loops since the host was asked whether to go on.

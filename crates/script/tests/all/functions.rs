@@ -133,3 +133,18 @@ fn a_library_that_makes_functions_without_end_is_not_looked_at_for_long() {
                 redis.register_function('f', f)";
     assert!(!is_stateless(&many.replace("LARGE", &large)), "these are 360 MB of code");
 }
+
+#[test]
+fn a_library_of_very_many_functions_loads() {
+    let register = |n: usize| format!("redis.register_function('f{n}', function() return {n} end)\n");
+    let code: String = (0..12_000).map(register).collect();
+    let machine = machine();
+    let library = machine.load_library(format!("#!lua name=lib\n{code}").as_bytes(), &mut Toy::default());
+    let library = library.map_err(|text| text.escape_ascii().to_string()).unwrap();
+    assert_eq!(
+        (library.functions().len(), call(&machine, &library, &["f11999", "0"])),
+        (12_000, b":11999\r\n".to_vec())
+    );
+    let twice = format!("#!lua name=lib\n{code}{}", register(0));
+    assert!(machine.load_library(twice.as_bytes(), &mut Toy::default()).is_err());
+}

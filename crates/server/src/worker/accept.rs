@@ -164,9 +164,10 @@ impl Worker<'_> {
         if let Some(connection) = self.table.at(id) {
             connection.flow = Flow::Closing;
             connection.session.record.is_closing.store(when == CloseWhen::Flushed, Relaxed);
-            connection.input.clear();
+            let bytes = connection.input.take().0;
             connection.parser = Parser::new();
             connection.session.record.note_query_buffer(QueryBuffer::default(), self.executor.counters());
+            self.free_bytes(bytes);
             self.engine.close(id, when);
             self.give_up_pieces(id);
             self.end_subscriptions(id);
@@ -204,6 +205,7 @@ impl Worker<'_> {
 
     /// The connection is no client any more: neither listed nor counted.
     pub(super) fn deregister(&mut self, connection: &mut Connection) {
+        self.free_bytes(connection.input.take().0);
         self.end_subscriptions_of(connection);
         if let Some(waiting) = &connection.session.waiting {
             self.leave_queues(&connection.session, waiting);

@@ -73,7 +73,8 @@ impl Worker<'_> {
         if !is_served || connection.input.is_empty() {
             return self.deregister(&mut connection);
         }
-        connection.input.truncate(READ_BYTES);
+        let all = connection.input.truncate(READ_BYTES);
+        self.free_bytes(all);
         // The old parser may have read beyond that, in a request that was not complete.
         connection.parser = Parser::new();
         self.disconnected.turns.push_back(connection);

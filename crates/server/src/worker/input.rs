@@ -123,10 +123,13 @@ impl Input {
         (self.bytes, self.done, self.wanted_bytes) = (Vec::new(), 0, 0);
     }
 
-    /// Drops the bytes of the rest beyond `len`, and frees their memory.
-    pub(super) fn truncate(&mut self, len: usize) {
+    /// Keeps so many bytes of the rest, or fewer. The memory of all is returned.
+    pub(super) fn truncate(&mut self, len: usize) -> Vec<u8> {
         let rest = self.rest();
-        self.replace(rest[..rest.len().min(len)].to_vec());
+        let kept = rest[..rest.len().min(len)].to_vec();
+        let (all, _) = self.take();
+        self.replace(kept);
+        all
     }
 
     /// Appends a copy of these bytes, with room for as many more as are wanted of the request that they end

@@ -122,6 +122,14 @@ impl Worker<'_> {
         }
     }
 
+    /// Frees a buffer that nobody wants, in the background if it is large.
+    pub(super) fn free_bytes(&self, bytes: Vec<u8>) {
+        if bytes.capacity() as u64 > FREED_AT_ONCE_BYTES {
+            let garbage = Garbage::of_bytes(bytes.capacity() as u64, bytes);
+            self.server.background.free(&mut vec![garbage]);
+        }
+    }
+
     /// The session of a connection that has gone comes back: nobody wants the reply.
     fn take_back_disconnected(&mut self, session: Session) {
         let Some(mut connection) = self.disconnected.take_awaiting(session.conn) else { return };

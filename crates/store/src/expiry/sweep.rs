@@ -11,6 +11,7 @@ use crate::expiry::wheel::{Item, Wheel};
 use crate::hash::due::fields_due;
 use crate::keyspace::ears::Teller;
 use crate::keyspace::garbage::Garbage;
+use crate::keyspace::locked::Locked;
 use crate::keyspace::shard::{Db, discard};
 use crate::keyspace::stats::ShardStats;
 use crate::value::Value;
@@ -253,14 +254,15 @@ impl Keyspace {
 
     /// Removes what is due at `now`, at most about `budget` keys in all. Returns when to call again (None:
     /// nothing volatile waits, or expiry rests); what must be freed goes to `garbage`. Locks only shards that
-    /// have something due, one at a time. Where the budget ends, the next call goes on, so that no shard
-    /// waits for ever.
+    /// have something due, one at a time, and waits for none: whoever has it locked may be at the same work,
+    /// and come back to it before anybody who waits gets it. Where the budget ends, the next call goes on, so
+    /// that no shard waits for ever.
     pub fn expire(&self, now: Millis, budget: usize, garbage: &mut Vec<Garbage>) -> Option<Millis> {
         if self.expiry_rests() {
             return None;
         }
         let turn = self.expire_turn.load(Ordering::Relaxed);
-        let mut left = budget as u64;
+        let (mut left, mut are_all_locked) = (budget as u64, true);
         for n in 0..self.shards() {
             let index = (turn + n) % self.shards();
             if self.dues[index].load(Ordering::Relaxed) > now.0 {
@@ -270,13 +272,23 @@ impl Keyspace {
                 self.expire_turn.store(index, Ordering::Relaxed);
                 break;
             }
-            self.expire_shard(index, now, &mut left, garbage);
+            if let Some(shard) = self.try_shard(index) {
+                self.expire_shard((index, shard), now, &mut left, garbage);
+                are_all_locked = false;
+            }
         }
-        self.renew_soonest()
+        let next = self.renew_soonest();
+        // A millisecond later somebody has done it, or it can be done.
+        if are_all_locked { next.map(|next| Millis(next.0.max(now.0 + 1))) } else { next }
     }
 
-    fn expire_shard(&self, index: usize, now: Millis, budget: &mut u64, garbage: &mut Vec<Garbage>) {
-        let mut shard = self.shard(index);
+    fn expire_shard(
+        &self,
+        (index, mut shard): (usize, Locked<'_>),
+        now: Millis,
+        budget: &mut u64,
+        garbage: &mut Vec<Garbage>,
+    ) {
         let mut teller = Teller::new(self, &shard);
         let (dbs, stats) = shard.dbs_mut();
         let expire = |(number, db): (usize, &mut Db)| {

@@ -102,11 +102,10 @@ impl<'s> Executor<'s> {
         let mut interpreter = self.take_interpreter();
         let done = self.run_with(&mut interpreter, session, (row, what), (args, reply));
         interpreter.machine.tidy();
-        if self.scripts != ScriptsRun::Replayed {
-            let bytes = interpreter.used_bytes();
-            self.counters.interpreter_bytes.store(bytes, Relaxed);
-        }
         self.interpreter = Some(interpreter);
+        if self.scripts != ScriptsRun::Replayed {
+            self.note_interpreters();
+        }
         done
     }
 
@@ -180,7 +179,10 @@ impl<'s> Executor<'s> {
         let cache = &self.server.scripts.cache;
         match self.interpreter.take() {
             Some(interpreter) if !interpreter.is_stale(cache) => interpreter,
-            _ => Box::new(Interpreter::new(cache)),
+            stale => {
+                self.retired.extend(stale.map(|its| *its));
+                Box::new(Interpreter::new(cache))
+            }
         }
     }
 
