@@ -21,13 +21,15 @@
 //! So among the entries that a killed process leaves a number may be missing, if its thread was at that
 //! moment about to write it; nothing that is there can depend on that record, and nobody was answered. What
 //! finds no room is
-//! *exposed*: replies wait until it is in the file ([`Head::commit`]), also those to all later records, which
-//! may depend on it, and what is read ends before it ([`Head::stop_at`]).
+//! *exposed*: replies wait until it is in the file ([`Head::commit`]), also those to all records from a
+//! number on that is taken when everybody knows of it. These may depend on it, and are not read
+//! ([`Head::stop_at`]); those in between do not, and may have been answered.
 //!
 //! Nothing in the file of commands is ever overwritten because of this: what stands there behind `len` has to
 //! be what the entries say, or the beginning of that, and is completed. Otherwise somebody else has written
 //! to the file, or one of both is a copy, and the tail is left alone.
-use crate::aof::commands::{CommandReader, Entry};
+use crate::aof::commands::{CommandError, CommandReader, Entry};
+use crate::checksum::checksum;
 use crate::journal::stream::Stream;
 use crate::journal::{Frame, Records};
 use std::collections::VecDeque;
@@ -59,17 +61,18 @@ const VERSION: u32 = 1;
 const FIRST_AT: usize = 0;
 const END_AT: usize = 8;
 const SLOT_AT: usize = 48;
-const SLOTS_AT: [usize; 2] = [64, 512];
+const SLOTS_AT: [usize; 2] = [64, 1024];
 const ENTRY_BYTES: usize = 16;
 /// So many increments can be known that begin behind the present one.
-const CUTS: usize = 8;
+const CUTS: usize = 32;
 /// The numbers of a slot.
 const SLOT_WORDS: usize = 5 + 2 * CUTS;
+const SLOT_BYTES: usize = SLOT_WORDS * 8;
 /// No database is selected.
 const NO_DB: u64 = u64::MAX;
 
 const _: () =
-    assert!(SLOTS_AT[0] + SLOT_WORDS * 8 <= SLOTS_AT[1] && SLOTS_AT[1] + SLOT_WORDS * 8 <= HEAD_BYTES);
+    assert!(SLOTS_AT[0] + SLOT_BYTES + 8 <= SLOTS_AT[1] && SLOTS_AT[1] + SLOT_BYTES + 8 <= HEAD_BYTES);
 
 /// What tells a tail from one of another time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +131,7 @@ impl<M: Memory> Head<M> {
         self.write();
     }
 
-    /// This record is not in its lane.
+    /// A record is not in its lane. From this number on nobody is answered before that is written.
     pub fn stop_at(&mut self, number: u64) {
         self.state.stop = self.state.stop.min(number.max(self.state.place.next));
         self.write();
@@ -147,7 +150,10 @@ impl<M: Memory> Head<M> {
         let words = [place.file, place.len, place.next, db, stop];
         let words = words.into_iter().chain(cuts.into_iter().flat_map(|(file, from)| [file, from]));
         self.slot = 1 - self.slot;
-        let bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+        let mut bytes = [0; SLOT_BYTES + 8];
+        bytes.chunks_exact_mut(8).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_ne_bytes()));
+        let sum = checksum(&bytes[..SLOT_BYTES]);
+        bytes[SLOT_BYTES..].copy_from_slice(&sum.to_ne_bytes());
         self.memory.put(SLOTS_AT[self.slot], &bytes);
         self.memory.put_word(SLOT_AT, self.slot as u64);
     }
@@ -182,7 +188,8 @@ pub struct Ring<M> {
     newest: u64,
     /// Now and then the number behind the newest record so far, and where its entry ends.
     marks: VecDeque<(u64, u64)>,
-    marked: u64,
+    /// An entry that would end behind this position has the lane look whether there is room.
+    look_at: u64,
 }
 
 impl<M: Memory> Ring<M> {
@@ -190,7 +197,7 @@ impl<M: Memory> Ring<M> {
     pub fn begin(memory: M, ring_bytes: usize, written: Arc<AtomicU64>) -> Ring<M> {
         assert!(ring_bytes.is_power_of_two(), "positions count on beyond the end");
         let marks = VecDeque::new();
-        Ring { memory, ring_bytes, written, first: 0, end: 0, newest: 0, marks, marked: 0 }
+        Ring { memory, ring_bytes, written, first: 0, end: 0, newest: 0, marks, look_at: 0 }
     }
 
     /// Keeps this record. False if there is no room: then it is exposed.
@@ -200,11 +207,8 @@ impl<M: Memory> Ring<M> {
             Kept::Words(db, words) => (db, 0, words),
             Kept::Frames(frames) => (0, 1, frames),
         };
-        let len = bytes.len().next_multiple_of(8) + ENTRY_BYTES;
-        if self.end - self.first >= self.ring_bytes as u64 / REUSED {
-            self.reuse();
-        }
-        if len > self.room_bytes() && !self.find_room(len) {
+        let len = (bytes.len().next_multiple_of(8) + ENTRY_BYTES) as u64;
+        if self.end + len > self.look_at && !self.look(len) {
             return false;
         }
         let mut header = [0; ENTRY_BYTES];
@@ -212,55 +216,58 @@ impl<M: Memory> Ring<M> {
         header[8..12].copy_from_slice(&(bytes.len() as u32).to_ne_bytes());
         header[12..14].copy_from_slice(&db.to_ne_bytes());
         header[14] = shape;
-        self.put(self.end, &header);
-        self.put(self.end + ENTRY_BYTES as u64, bytes);
-        self.end += len as u64;
+        let at = self.end as usize & (self.ring_bytes - 1);
+        if at + ENTRY_BYTES + bytes.len() <= self.ring_bytes {
+            self.memory.put(HEAD_BYTES + at, &header);
+            self.memory.put(HEAD_BYTES + at + ENTRY_BYTES, bytes);
+        } else {
+            self.put_around(self.end, &header);
+            self.put_around(self.end + ENTRY_BYTES as u64, bytes);
+        }
+        self.end += len;
         self.memory.put_word(END_AT, self.end);
         self.newest = self.newest.max(number + 1);
-        if self.end - self.marked >= self.ring_bytes as u64 / MARKED {
-            self.marks.push_back((self.newest, self.end));
-            self.marked = self.end;
-        }
         true
     }
 
-    fn room_bytes(&self) -> usize {
-        self.ring_bytes - (self.end - self.first) as usize
+    /// Now and then: notes where the lane has come to, and what is needed no more. Returns whether there is
+    /// room for an entry of this length.
+    #[cold]
+    fn look(&mut self, len: u64) -> bool {
+        let (written, ring_bytes) = (self.written.load(Acquire), self.ring_bytes as u64);
+        if self.newest <= written && self.end - self.first >= ring_bytes / REUSED {
+            self.begin_again();
+        } else {
+            if self.marks.back().map_or(self.first, |(_, end)| *end) < self.end {
+                self.marks.push_back((self.newest, self.end));
+            }
+            while let Some((_, end)) = self.marks.pop_front_if(|(number, _)| *number <= written) {
+                self.first = end;
+            }
+            self.memory.put_word(FIRST_AT, self.first);
+        }
+        let limit = self.first + ring_bytes;
+        self.look_at = limit.min(self.end + (ring_bytes / MARKED).max(len));
+        self.end + len <= limit
     }
 
-    /// Begins again from the first byte, if nothing is needed any more of what the lane has.
-    #[cold]
-    fn reuse(&mut self) {
-        if self.newest <= self.written.load(Acquire) {
-            let next = self.end.next_multiple_of(self.ring_bytes as u64);
-            self.marks.clear();
-            (self.first, self.end, self.marked) = (next, next, next);
-            // In between the lane reads as empty, because its end is before its beginning.
-            self.memory.put_word(FIRST_AT, next);
-            self.memory.put_word(END_AT, next);
-        }
-    }
-
-    #[cold]
-    fn find_room(&mut self, len: usize) -> bool {
-        let written = self.written.load(Acquire);
-        while let Some((_, end)) = self.marks.front().copied().filter(|(number, _)| *number <= written) {
-            self.first = end;
-            self.marks.pop_front();
-        }
-        self.memory.put_word(FIRST_AT, self.first);
-        len <= self.room_bytes()
+    /// Begins again from the first byte, because nothing is needed any more of what the lane has.
+    fn begin_again(&mut self) {
+        let next = self.end.next_multiple_of(self.ring_bytes as u64);
+        self.marks.clear();
+        (self.first, self.end) = (next, next);
+        // In between the lane reads as empty, because its end is before its beginning.
+        self.memory.put_word(FIRST_AT, next);
+        self.memory.put_word(END_AT, next);
     }
 
     /// Puts bytes at a position, around the end of the ring.
-    #[inline]
-    fn put(&mut self, position: u64, bytes: &[u8]) {
+    #[cold]
+    fn put_around(&mut self, position: u64, bytes: &[u8]) {
         let at = position as usize & (self.ring_bytes - 1);
         let (behind, before) = bytes.split_at(bytes.len().min(self.ring_bytes - at));
         self.memory.put(HEAD_BYTES + at, behind);
-        if !before.is_empty() {
-            self.memory.put(HEAD_BYTES, before);
-        }
+        self.memory.put(HEAD_BYTES, before);
     }
 }
 
@@ -310,16 +317,20 @@ pub enum Missing {
 }
 
 impl Left {
-    /// Reads the file of a tail. None if it holds nothing that counts: it is not whole, or not of this time.
-    /// An error says what is wrong with it.
+    /// Reads the file of a tail. None if it was never begun. An error says why it is not to be used.
     pub fn read(bytes: &[u8], origin: Origin) -> Result<Option<Left>, &'static str> {
-        if word(bytes, 0) != Some(MAGIC) {
-            return Ok(None);
+        match word(bytes, 0).unwrap_or(0) {
+            MAGIC => {}
+            0 => return Ok(None),
+            _ => return Err("it is something else"),
         }
         let shape = word(bytes, 8).unwrap_or_default();
         let lanes = (shape >> 32) as usize;
-        if shape as u32 != VERSION || bytes.get(16..32) != Some(&origin.boot[..]) {
-            return Ok(None);
+        if shape as u32 != VERSION {
+            return Err("it is of another version");
+        }
+        if bytes.get(16..32) != Some(&origin.boot[..]) {
+            return Err("the machine has started anew since");
         }
         if word(bytes, 32) != Some(origin.made_ns) {
             return Err("it is a copy");
@@ -362,43 +373,102 @@ impl Left {
 
     /// What the increment lacks that has these bytes behind [`Target::len`].
     pub fn missing(&self, target: &Target, rest: &[u8]) -> Missing {
-        let commands = self.commands(target);
-        let mut at = 0;
-        for (index, command) in commands.iter().enumerate() {
-            // The time, which is told between commands.
-            while rest.get(at) == Some(&b'#') {
-                match rest[at..].iter().position(|byte| *byte == b'\n') {
-                    Some(end) => at += end + 1,
-                    None => return Missing::Some { stays: at as u64, bytes: commands[index..].concat() },
+        let mut stream = Stream::for_files_in(target.db);
+        let (mut at, mut next, mut has_gap) = (0, target.next, false);
+        let first = self.entries.partition_point(|entry| entry.number < target.next);
+        for (index, entry) in self.entries.iter().enumerate().skip(first) {
+            // Records between were exposed: they may stand in the file, and nobody was answered.
+            has_gap |= std::mem::replace(&mut next, entry.number + 1) != entry.number;
+            match entry.find(&mut stream, (rest, at), has_gap) {
+                Found::Nowhere => {}
+                Found::Ends(end) => (at, has_gap) = (end, false),
+                Found::Missing(stays, mut bytes) => {
+                    self.entries[index + 1..].iter().for_each(|entry| entry.write(&mut stream, &mut bytes));
+                    return Missing::Some { stays: stays as u64, bytes };
                 }
-            }
-            let count = command.len().min(rest.len() - at);
-            if rest[at..at + count] != command[..count] {
-                return Missing::Other;
-            }
-            at += count;
-            if count < command.len() {
-                let bytes = [&command[count..], &commands[index + 1..].concat()].concat();
-                return Missing::Some { stays: at as u64, bytes };
+                Found::Other => return Missing::Other,
             }
         }
         Missing::Nothing
     }
+}
 
-    /// The records from the target's first on as they stand in a file, each by itself.
-    fn commands(&self, target: &Target) -> Vec<Vec<u8>> {
-        let mut stream = Stream::for_files_in(target.db);
-        let entries = self.entries.iter().filter(|entry| entry.number >= target.next);
-        let command = |entry: &LeftEntry| {
-            let (mut records, mut out) = (Records::default(), Vec::new());
-            match entry.db {
-                Some(db) => records.add_words(entry.number, db, &entry.bytes),
-                None => records.add_frames(entry.number, &entry.bytes),
+/// Where a record is in what stands in a file.
+enum Found {
+    /// It is for replicas alone.
+    Nowhere,
+    /// It ends here.
+    Ends(usize),
+    /// So much stays of what stands there, and these bytes follow.
+    Missing(usize, Vec<u8>),
+    Other,
+}
+
+impl LeftEntry {
+    /// Appends the record as it stands in a file.
+    fn write(&self, stream: &mut Stream, out: &mut Vec<u8>) {
+        let mut records = Records::default();
+        match self.db {
+            Some(db) => records.add_words(self.number, db, &self.bytes),
+            None => records.add_frames(self.number, &self.bytes),
+        }
+        records.run(0).iter().for_each(|run| stream.write(run, out));
+    }
+
+    /// Looks for it at this place, and behind other commands if those may stand there.
+    fn find(&self, stream: &mut Stream, (rest, mut at): (&[u8], usize), has_gap: bool) -> Found {
+        loop {
+            let (mut behind, mut command) = (stream.clone(), Vec::new());
+            self.write(&mut behind, &mut command);
+            if command.is_empty() {
+                return Found::Nowhere;
             }
-            records.run(0).iter().for_each(|run| stream.write(run, &mut out));
-            out
-        };
-        entries.map(command).filter(|command| !command.is_empty()).collect()
+            // The time, which is told between commands.
+            while rest.get(at) == Some(&b'#') {
+                match rest[at..].iter().position(|byte| *byte == b'\n') {
+                    Some(end) => at += end + 1,
+                    None => return self.is_missing(stream, at),
+                }
+            }
+            let count = command.len().min(rest.len() - at);
+            if rest[at..at + count] == command[..count] {
+                *stream = behind;
+                return match count < command.len() {
+                    true => Found::Missing(at + count, command.split_off(count)),
+                    false => Found::Ends(at + count),
+                };
+            }
+            match pass_one(&rest[at..], stream).filter(|_| has_gap) {
+                Some(0) => return self.is_missing(stream, at),
+                Some(bytes) => at += bytes,
+                None => return Found::Other,
+            }
+        }
+    }
+
+    /// What stands from here on is no whole command.
+    fn is_missing(&self, stream: &mut Stream, at: usize) -> Found {
+        let mut command = Vec::new();
+        self.write(stream, &mut command);
+        Found::Missing(at, command)
+    }
+}
+
+/// How long the command is, or the transaction, that these bytes begin with, which `stream` takes note of. 0
+/// if it does not end, None if it is none.
+fn pass_one(bytes: &[u8], stream: &mut Stream) -> Option<usize> {
+    let (mut reader, mut behind) = (CommandReader::new(bytes), stream.clone());
+    loop {
+        match reader.next_entry() {
+            Ok(Some(Entry::Command(words))) => behind.note(words),
+            // A transaction has begun.
+            Ok(None) | Err(CommandError::Truncated(_)) => return Some(0),
+            _ => return None,
+        }
+        if !reader.is_in_transaction() {
+            *stream = behind;
+            return Some(reader.good_bytes() as usize);
+        }
     }
 }
 
@@ -409,13 +479,19 @@ impl State {
         let start =
             *SLOTS_AT.get(usize::try_from(slot).unwrap_or(usize::MAX)).ok_or("it has no such slot")?;
         let at = |index: usize| word(bytes, start + 8 * index).unwrap_or_default();
+        if at(0) == 0 {
+            return Ok(None);
+        }
+        if at(SLOT_WORDS) != checksum(bytes.get(start..start + SLOT_BYTES).unwrap_or_default()) {
+            return Err("what it says of the files is damaged");
+        }
         let db = match at(3) {
             NO_DB => None,
             db => Some(u16::try_from(db).map_err(|_| "there is no such database")?),
         };
         let place = Place { file: at(0), len: at(1), next: at(2), db };
         let cuts = std::array::from_fn(|cut| (at(5 + 2 * cut), at(6 + 2 * cut)));
-        Ok((place.file != 0).then_some(State { place, stop: at(4), cuts }))
+        Ok(Some(State { place, stop: at(4), cuts }))
     }
 }
 
@@ -431,10 +507,8 @@ fn read_lane(lane: &[u8], state: &State, entries: &mut Vec<LeftEntry>) -> Result
         let number = word(&header, 0).unwrap_or_default();
         let len = u32::from_ne_bytes([header[8], header[9], header[10], header[11]]) as usize;
         let db = u16::from_ne_bytes([header[12], header[13]]);
-        let next = at + (len.next_multiple_of(8) + ENTRY_BYTES) as u64;
-        if next > end {
-            return Err("an entry does not end");
-        }
+        let len_bytes = (len.next_multiple_of(8) + ENTRY_BYTES) as u64;
+        let next = at.checked_add(len_bytes).filter(|next| *next <= end).ok_or("an entry does not end")?;
         if number >= state.place.next && number < state.stop {
             let bytes = piece(ring, at + ENTRY_BYTES as u64, len);
             let db = (header[14] == 0).then_some(db);

@@ -34,6 +34,15 @@ impl Stream {
         Stream { is_for_replicas: true, db: None }
     }
 
+    /// Somebody else has written this command.
+    pub fn note(&mut self, words: &[Vec<u8>]) {
+        if let [word, db] = words
+            && word.eq_ignore_ascii_case(b"SELECT")
+        {
+            self.db = base::text::parse_i64(db).and_then(|db| u16::try_from(db).ok());
+        }
+    }
+
     /// Whoever reads on begins without a database: the next command will be preceded by SELECT.
     pub fn begin_anew(&mut self) {
         self.db = None;

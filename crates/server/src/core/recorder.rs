@@ -91,6 +91,15 @@ impl Recorder {
         }
     }
 
+    /// Between batches: an idle worker keeps no memory of a tail that has gone.
+    #[inline]
+    pub(crate) fn leave_former_tail(&self, journal: &Journal) {
+        if self.tail_turn.get() != journal.tail.turn() {
+            cold_path();
+            self.notes.borrow_mut().keeps = Keeps::Nowhere;
+        }
+    }
+
     /// The same for another thread in the worker's place, which does not go on.
     pub(crate) fn look_for_once(&self, journal: &Journal) {
         self.is_on.set(journal.is_on());
@@ -255,9 +264,11 @@ impl Recorder {
 
     /// A request changes no data, and is to reach replicas all the same.
     pub(crate) fn tell_replicas(&self, journal: &Journal, db: u16, args: &Args<'_>) {
-        let mut recording = self.begin_counted(journal, db, 0);
+        let (mut recording, end) = (self.begin_counted(journal, db, 0), self.end.get());
         recording.notes.effects.tell_replicas(args.iter_from(0));
         self.finish(recording.notes, journal);
+        // No file has it, and no reply waits for that.
+        self.end.set(end);
     }
 
     /// Keys were found past their deadlines while the view looked for something to do.

@@ -327,7 +327,7 @@ impl Journal {
     /// The tail has no room for this record, whose shards the caller holds: replies wait until it is written.
     #[cold]
     pub(crate) fn expose(&self, number: u64) {
-        self.tail.expose(number);
+        self.tail.expose(number, || self.taken());
         if !self.is_to_look.swap(true, AcqRel) {
             self.wake();
         }

@@ -15,8 +15,8 @@ use disk::aof::tail::{HEAD_BYTES, Head, Kept, Memory, Origin, Place, Ring, note_
 use net::{MappedFile, MappedPart};
 use std::fs::File;
 use std::io;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::sync::{Arc, Mutex};
 
 /// The lane of one worker.
@@ -39,6 +39,12 @@ pub(crate) struct Present {
     head: Head<Mapped>,
     lanes: Vec<Lane>,
     written: Arc<AtomicU64>,
+    /// Records below this number may not be in a lane.
+    exposed: u64,
+    /// It does not know yet how long the files are, so nothing that is in it counts.
+    is_new: bool,
+    /// Another folder counts as well.
+    is_distrusted: bool,
     /// Somebody was told that it is lost.
     is_told: bool,
 }
@@ -70,7 +76,20 @@ impl Present {
         let head = parts.next().ok_or_else(|| io::Error::other("a file has a head"))?;
         let lanes = parts.map(|part| Ring::begin(part, ring, Arc::clone(&written))).collect::<Vec<_>>();
         let head = Head::begin(head, origin, lanes.len());
-        Ok(Present { file: mapped, head, lanes, written, is_told: false })
+        Ok(Present {
+            file: mapped,
+            head,
+            lanes,
+            written,
+            exposed: 0,
+            is_new: true,
+            is_distrusted: false,
+            is_told: false,
+        })
+    }
+
+    fn exposed(&self) -> u64 {
+        if self.is_new || self.is_distrusted { u64::MAX } else { self.exposed }
     }
 }
 
@@ -97,9 +116,18 @@ impl Tail {
             present.as_mut().map(|present| std::mem::take(&mut present.lanes)).unwrap_or_default();
         // From the last to the first: what is popped last was made first.
         self.lanes.iter().rev().for_each(|lane| *lock(lane) = lanes.pop());
-        self.exposed.store(if present.is_some() { taken } else { 0 }, Release);
+        if let Some(present) = &mut present {
+            present.exposed = taken;
+        }
         *now = present;
+        self.publish(&now);
         self.turn.fetch_add(1, Release);
+    }
+
+    /// Tells all threads what waits. Whoever takes a number after this, and looks then, knows of it.
+    fn publish(&self, present: &Option<Present>) {
+        self.exposed.store(present.as_ref().map_or(0, Present::exposed), Release);
+        fence(SeqCst);
     }
 
     /// Changes whenever there is another tail.
@@ -120,27 +148,38 @@ impl Tail {
         lock(last).as_mut().is_none_or(|lane| lane.keep(number, kept))
     }
 
-    /// This record is in no lane. The caller holds its shards.
+    /// This record is in no lane. The caller holds its shards. `taken` tells how many were taken.
     #[cold]
-    pub(crate) fn expose(&self, number: u64) {
-        if let Some(present) = &mut *lock(&self.present) {
-            present.head.stop_at(number);
-            self.exposed.fetch_max(number + 1, AcqRel);
+    pub(crate) fn expose(&self, number: u64, taken: impl FnOnce() -> u64) {
+        let mut now = lock(&self.present);
+        if let Some(present) = &mut *now {
+            present.exposed = present.exposed.max(number + 1);
+            self.publish(&now);
+        }
+        if let Some(present) = &mut *now {
+            // Those that were answered before are below that.
+            present.head.stop_at(taken());
         }
     }
 
-    /// From here on what is in the lanes is not enough; until [`Tail::trust_again`].
-    pub(crate) fn distrust(&self) {
-        self.expose(u64::MAX - 1);
-        if let Some(present) = &mut *lock(&self.present) {
-            present.head.stop_at(0);
+    /// From here on what is in the lanes is not enough; until [`Tail::trust_again`]. All gates are held, and
+    /// so many records were taken.
+    pub(crate) fn distrust(&self, taken: u64) {
+        let mut now = lock(&self.present);
+        if let Some(present) = &mut *now {
+            present.is_distrusted = true;
+            present.head.stop_at(taken);
+            self.publish(&now);
         }
     }
 
-    /// Records that are taken from here on are safe in the lanes; so many were taken.
+    /// Records that are taken from here on are safe in the lanes. All gates are held, and so many were taken.
     pub(crate) fn trust_again(&self, taken: u64) {
-        let _present = lock(&self.present);
-        let _ = self.exposed.compare_exchange(u64::MAX, taken, AcqRel, Relaxed);
+        let mut now = lock(&self.present);
+        if let Some(present) = &mut *now {
+            (present.is_distrusted, present.exposed) = (false, taken);
+            self.publish(&now);
+        }
     }
 
     /// Replies wait for records below this number to be written. 0: there is no such record.
@@ -151,9 +190,12 @@ impl Tail {
 
     /// The system has what this says.
     pub(crate) fn commit(&self, place: Place) {
-        if let Some(present) = &mut *lock(&self.present) {
-            present.head.commit(place, self.exposed());
+        let mut now = lock(&self.present);
+        if let Some(present) = &mut *now {
+            present.is_new = false;
+            present.head.commit(place, present.exposed());
             note_written(&present.written, place.next);
+            self.publish(&now);
         }
     }
 
@@ -169,12 +211,12 @@ impl Tail {
         lock(&self.present).is_some()
     }
 
-    /// Whether its file has ceased to take what is put there.
-    pub(crate) fn is_lost(&self) -> bool {
-        lock(&self.present).as_ref().is_some_and(|present| present.file.is_lost())
+    /// Whether there is one whose file takes what is put there.
+    pub(crate) fn is_in_force(&self) -> bool {
+        lock(&self.present).as_ref().is_some_and(|present| !present.file.is_lost())
     }
 
-    /// Whether that is news.
+    /// Whether its file has ceased to take what is put there, and that is news.
     pub(crate) fn note_lost(&self) -> bool {
         let mut present = lock(&self.present);
         let lost = present.as_mut().filter(|present| present.file.is_lost());

@@ -12,6 +12,7 @@ use crate::core::session::Waiting;
 use crate::state::append_only::Phase;
 use net::{ConnId, Engine};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{Ordering::SeqCst, fence};
 
 /// See the file's opener.
 #[derive(Default)]
@@ -137,6 +138,8 @@ impl Worker<'_> {
 /// system has it.
 #[inline]
 pub(super) fn holds_any(server: &Server) -> bool {
+    // The numbers of what was written were taken before: `state/tail.rs` has the other side.
+    fence(SeqCst);
     server.append.holds_replies() || server.journal.tail.exposed() > server.append.answerable()
 }
 

@@ -238,6 +238,7 @@ impl<'s> Worker<'s> {
         }
         self.look_at_sent();
         self.let_go();
+        self.executor.leave_former_tail();
         if !self.uncommitted.is_empty() {
             cold_path();
             self.commit_late();

@@ -34,7 +34,7 @@ impl Client {
     }
 
     /// The reply, if it comes before `is_over`.
-    fn reply_until(&mut self, is_over: impl Fn() -> bool) -> Option<String> {
+    pub(crate) fn reply_until(&mut self, is_over: impl Fn() -> bool) -> Option<String> {
         self.stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         let mut line = String::new();
         while self.replies.read_line(&mut line).is_err() {

@@ -146,3 +146,97 @@ fn a_tail_is_not_used_where_somebody_else_has_written_to_the_file() {
     assert_eq!(home.told("MGET first b other"), format!("*3\r\n$1\r\n1\r\n$-1\r\n$1\r\n1\r\n{OK}"));
     assert!(home.log().contains("is not used: somebody else has written"), "{}", home.log());
 }
+
+#[test]
+fn from_the_moment_that_a_file_counts_what_is_answered_is_there_after_a_kill() {
+    for _ in 0..5 {
+        let mut home = Home::new("killed-begins");
+        home.start(&["--save", ""]);
+        home.told("SET first 1\r\nCONFIG SET appendonly yes");
+        let manifest = home.path.join("appendonlydir/appendonly.aof.manifest");
+        let (mut client, mut count, mut more) = (Client::new(&home), 0, 20);
+        while more > 0 {
+            client.send("INCR n");
+            count += 1;
+            assert_eq!(client.reply(), format!(":{count}\r\n"));
+            more -= u32::from(manifest.exists());
+        }
+        assert_eq!(restarted(&mut home, &OPTIONS, "MGET first n"), {
+            let count = count.to_string();
+            format!("*2\r\n$1\r\n1\r\n${}\r\n{count}\r\n{OK}", count.len())
+        });
+    }
+}
+
+#[test]
+fn while_the_file_moves_either_folder_has_what_was_answered() {
+    let mut home = Home::new("killed-moves");
+    let other = home.path.join("other");
+    std::fs::create_dir(&other).unwrap();
+    home.start(&[&OPTIONS[..], &["--enable-protected-configs", "local"]].concat());
+    home.told("SET first 1\r\nDEBUG POPULATE 3000\r\nCONFIG SET rdb-key-save-delay 1000");
+    home.told(&format!("CONFIG SET dir {}\r\nBGREWRITEAOF", other.display()));
+    let new = other.join("appendonlydir");
+    home.wait_for("new file", |_| {
+        let entries = std::fs::read_dir(&new).ok()?;
+        let mut names = entries.map(|entry| entry.unwrap().file_name());
+        names.any(|name| name.to_string_lossy().starts_with("temp-")).then_some(())
+    });
+    set_disk(&home, "STUCK");
+    let (mut client, mut count) = (Client::new(&home), 0);
+    // Until nothing is answered any more, because both folders count and neither gets it.
+    loop {
+        client.send("INCR n");
+        let polls = std::cell::Cell::new(0);
+        let is_over = || polls.replace(polls.get() + 1) > 100;
+        match client.reply_until(is_over) {
+            Some(reply) => count += u32::from(reply == format!(":{}\r\n", count + 1)),
+            None => break,
+        }
+        if count == 10 {
+            home.told("CONFIG SET rdb-key-save-delay 0");
+        }
+    }
+    assert!(count >= 10 && !new.join("appendonly.aof.manifest").exists());
+    let found = restarted(&mut home, &OPTIONS, "GET n");
+    let found: u32 = found.lines().nth(1).and_then(|line| line.parse().ok()).unwrap();
+    assert!(found == count || found == count + 1, "{found} of {count}");
+}
+
+#[test]
+fn whatever_lies_in_the_place_of_the_tail_the_server_starts() {
+    for name in ["folder", "pipe", "link", "empty", "garbage"] {
+        let mut home = started("strange-tail");
+        home.told("SHUTDOWN");
+        home.end();
+        let tail = home.path.join("appendonlydir/appendonly.aof.tail");
+        match name {
+            "folder" => std::fs::create_dir(&tail).unwrap(),
+            "pipe" => nix::unistd::mkfifo(&tail, nix::sys::stat::Mode::S_IRUSR).unwrap(),
+            "link" => std::os::unix::fs::symlink("/dev/zero", &tail).unwrap(),
+            "empty" => std::fs::write(&tail, "").unwrap(),
+            _ => std::fs::write(&tail, "SARDTAILxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx").unwrap(),
+        }
+        home.start(&OPTIONS);
+        assert_eq!(home.told("GET first\r\nSET b 1"), format!("$1\r\n1\r\n{OK}{OK}"), "{name}");
+        assert_eq!(home.log().contains("is not used"), name != "empty", "{name}: {}", home.log());
+        assert_eq!(home.log().contains("Can't make the tail"), name == "folder", "{name}: {}", home.log());
+    }
+}
+
+#[test]
+fn a_message_waits_for_no_file() {
+    let home = started("message");
+    let mut clients = [Client::new(&home), Client::new(&home)];
+    set_disk(&home, "STUCK");
+    let value = "v".repeat(5 << 20);
+    clients[0].send(&format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n{value}", value.len()));
+    home.wait_for("value", |home| {
+        (home.told("STRLEN k") == format!(":{}\r\n{OK}", value.len())).then_some(())
+    });
+    clients[1].send("PUBLISH nobody x");
+    assert_eq!(clients[1].reply(), ":0\r\n");
+    assert!(clients[0].has_no_reply());
+    set_disk(&home, "OK");
+    assert_eq!(clients[0].reply(), OK);
+}

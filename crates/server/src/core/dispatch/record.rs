@@ -110,6 +110,12 @@ impl Executor<'_> {
         done
     }
 
+    /// Between batches: nothing is kept of a tail that has gone.
+    #[inline]
+    pub(crate) fn leave_former_tail(&self) {
+        self.recorder.leave_former_tail(&self.server.journal);
+    }
+
     /// Records a command on the server that concerns replicas.
     pub(super) fn tell_replicas(&self, db: u16, row: &Row, args: &Args<'_>) {
         if self.recorder.is_on() && row.flags.has(Flags::MAY_REPLICATE) {

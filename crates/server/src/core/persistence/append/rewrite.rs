@@ -259,6 +259,12 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
             return Err(why);
         }
     };
+    if way != Way::BaseAlone && !server.journal.tail.is_in_force() {
+        // Before the files count, so that what is answered from then on is safe.
+        tail::begin(server, config);
+        increment.iter().for_each(|part| server.journal.tail.note_cut(part.number, position));
+        server.journal.settle();
+    }
     let done = count_both(server, way, writer.as_ref())
         .and_then(|()| finish(server, (config, files, way), (base, increment), bytes));
     if let Err(error) = done {
@@ -272,9 +278,6 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
         take_over(server, config, reader, &role);
     }
     if way != Way::BaseAlone {
-        if !server.journal.tail.is_there() || server.journal.tail.is_lost() {
-            tail::begin(server, config);
-        }
         append.enter(Phase::On);
         // Who waits for the disk has waited for this too.
         server.mailboxes.iter().for_each(|mailbox| mailbox.wake());
@@ -364,10 +367,13 @@ fn freeze_and_switch(server: &Server, file: Option<Opened>, way: Way) -> Result<
 /// nobody is told what they do not have. So both folders are whole until one is left.
 fn count_both(server: &Server, way: Way, writer: Option<&(u64, Arc<Role>)>) -> io::Result<()> {
     let Some((_, role)) = writer.filter(|_| way == Way::Moves) else { return Ok(()) };
+    // With all gates everything that was answered is published, so both writers get it.
+    let all = server.enter_alone();
     role.set(Standing::Both);
     // The tail is in one of them.
-    server.journal.tail.distrust();
+    server.journal.tail.distrust(server.journal.position(&all));
     server.append.count_elsewhere();
+    drop(all);
     server.journal.settle();
     role.failure().map_or(Ok(()), |why| Err(io::Error::other(why)))
 }

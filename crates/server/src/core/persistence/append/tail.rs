@@ -20,6 +20,8 @@ use std::time::UNIX_EPOCH;
 
 /// Which start of the machine this is, as the system tells it.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// No tail is longer: there are not so many threads.
+const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// Makes a new tail in this folder. None if that cannot be done, which the log is told.
 pub(super) fn make(server: &Server, config: &Config, folder: &Path) -> Option<Present> {
@@ -76,17 +78,20 @@ pub(super) fn complete(server: &Server, config: &Config, manifest: &Manifest) ->
     let folder = folder(config);
     let path = tail_path(&folder, config);
     let fatal = |error: io::Error| format!("Fatal error: can't read {}: {}", path.display(), reason(&error));
-    let mut file = match File::open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        opened => opened.map_err(fatal)?,
-    };
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(fatal)?;
     let ignored = |why: &str| {
         let text = format!("The tail of the append-only file, {}, is not used: {why}", path.display());
         server.log.warning(&text);
         Ok(())
     };
+    match std::fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(fatal(error)),
+        Ok(about) if about.is_file() && about.len() <= FILE_BYTES_MAX => {}
+        Ok(_) => return ignored("it is not a regular file of a tail's length"),
+    }
+    let mut file = File::open(&path).map_err(fatal)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(fatal)?;
     // Where the machine does not tell, nothing was begun either.
     let Ok(origin) = origin(&file) else { return Ok(()) };
     let left = match Left::read(&bytes, origin) {
