@@ -120,13 +120,13 @@ impl Tail {
             present.exposed = taken;
         }
         *now = present;
-        self.publish(&now);
+        self.publish(now.as_ref().map_or(0, Present::exposed));
         self.turn.fetch_add(1, Release);
     }
 
     /// Tells all threads what waits. Whoever takes a number after this, and looks then, knows of it.
-    fn publish(&self, present: &Option<Present>) {
-        self.exposed.store(present.as_ref().map_or(0, Present::exposed), Release);
+    fn publish(&self, exposed: u64) {
+        self.exposed.store(exposed, Release);
         fence(SeqCst);
     }
 
@@ -151,12 +151,9 @@ impl Tail {
     /// This record is in no lane. The caller holds its shards. `taken` tells how many were taken.
     #[cold]
     pub(crate) fn expose(&self, number: u64, taken: impl FnOnce() -> u64) {
-        let mut now = lock(&self.present);
-        if let Some(present) = &mut *now {
+        if let Some(present) = &mut *lock(&self.present) {
             present.exposed = present.exposed.max(number + 1);
-            self.publish(&now);
-        }
-        if let Some(present) = &mut *now {
+            self.publish(present.exposed());
             // Those that were answered before are below that.
             present.head.stop_at(taken());
         }
@@ -165,20 +162,18 @@ impl Tail {
     /// From here on what is in the lanes is not enough; until [`Tail::trust_again`]. All gates are held, and
     /// so many records were taken.
     pub(crate) fn distrust(&self, taken: u64) {
-        let mut now = lock(&self.present);
-        if let Some(present) = &mut *now {
+        if let Some(present) = &mut *lock(&self.present) {
             present.is_distrusted = true;
             present.head.stop_at(taken);
-            self.publish(&now);
+            self.publish(present.exposed());
         }
     }
 
     /// Records that are taken from here on are safe in the lanes. All gates are held, and so many were taken.
     pub(crate) fn trust_again(&self, taken: u64) {
-        let mut now = lock(&self.present);
-        if let Some(present) = &mut *now {
+        if let Some(present) = &mut *lock(&self.present) {
             (present.is_distrusted, present.exposed) = (false, taken);
-            self.publish(&now);
+            self.publish(present.exposed());
         }
     }
 
@@ -190,12 +185,11 @@ impl Tail {
 
     /// The system has what this says.
     pub(crate) fn commit(&self, place: Place) {
-        let mut now = lock(&self.present);
-        if let Some(present) = &mut *now {
+        if let Some(present) = &mut *lock(&self.present) {
             present.is_new = false;
             present.head.commit(place, present.exposed());
             note_written(&present.written, place.next);
-            self.publish(&now);
+            self.publish(present.exposed());
         }
     }
 

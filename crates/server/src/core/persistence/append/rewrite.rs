@@ -259,11 +259,10 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
             return Err(why);
         }
     };
-    if way != Way::BaseAlone && !server.journal.tail.is_in_force() {
+    if way != Way::BaseAlone {
         // Before the files count, so that what is answered from then on is safe.
-        tail::begin(server, config);
-        increment.iter().for_each(|part| server.journal.tail.note_cut(part.number, position));
-        server.journal.settle();
+        let cut = increment.as_ref().filter(|_| way == Way::GoesOn);
+        tail::begin_if_needed(server, config, cut.map(|part| (part.number, position)));
     }
     let done = count_both(server, way, writer.as_ref())
         .and_then(|()| finish(server, (config, files, way), (base, increment), bytes));

@@ -158,6 +158,16 @@ pub(super) fn begin(server: &Server, config: &Config) {
     server.journal.look_again();
 }
 
+/// The same where there is none that can be written to. The writer may be about to go on with another
+/// increment, from a record on. When this returns the tail counts, unless the disk fails.
+pub(super) fn begin_if_needed(server: &Server, config: &Config, cut: Option<(u64, u64)>) {
+    if !server.journal.tail.is_in_force() {
+        begin(server, config);
+        cut.iter().for_each(|(number, from)| server.journal.tail.note_cut(*number, *from));
+        server.journal.settle();
+    }
+}
+
 /// The server has ended by itself, and its files have everything; but where the disk has failed, the tail
 /// stays.
 pub(crate) fn forget(server: &Server) {
