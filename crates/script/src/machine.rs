@@ -203,12 +203,6 @@ impl Machine {
         }
     }
 
-    /// Whatever was dropped is garbage from here on, to be collected step by step.
-    pub fn note_garbage(&self) {
-        self.state.functions.forget_dropped();
-        self.due_cycles.set(2);
-    }
-
     /// Collects everything that scripts have left.
     pub fn collect_all(&self) {
         self.state.functions.forget_dropped();

@@ -78,62 +78,6 @@ fn others_are_served_while_a_reply_without_end_is_written() {
 }
 
 #[test]
-fn a_transaction_with_long_replies_keeps_nobody_waiting_and_answers_what_was_there_at_each_step() {
-    for io_engine in engines() {
-        let server = start(Config { io_engine, ..one_worker() });
-        let [mut a, mut b] = [(); 2].map(|()| Client::connect(&server));
-        fill(&mut b);
-        a.send(b"MULTI\r\n");
-        a.send(&request(&["SRANDMEMBER", "set", ENDLESS]));
-        a.send(b"DEL set\r\nEXEC\r\n");
-        (0..1000).for_each(|_| b.check("PING", "+PONG\r\n"));
-        a.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n*1152921504606846976\r\n");
-        assert_eq!(a.read(7 * 100_000).len(), 700_000);
-        b.check("EXISTS set", ":0\r\n");
-        drop(a);
-        b.wait_for_info("connected_clients", "1");
-
-        let elements: Vec<String> = (0..5000).map(|n| format!("element {n}")).collect();
-        let array = |elements: &[String]| {
-            let words: String = elements.iter().map(|element| bulk(element)).collect();
-            format!("*{}\r\n{words}", elements.len())
-        };
-        let (big, mut wire, mut a) = ("b".repeat(300_000), Vec::new(), Client::connect(&server));
-        for hello in ["HELLO 2", "HELLO 3"] {
-            a.raw(hello);
-            let push: Vec<&str> =
-                ["RPUSH", "l"].into_iter().chain(elements.iter().map(String::as_str)).collect();
-            let all: &[&[&str]] = &[
-                &push,
-                &["SET", "big", &big],
-                &["MULTI"],
-                &["LRANGE", "l", "0", "-1"],
-                &["SET", "x", "1"],
-                &["GET", "big"],
-                &["RPUSH", "l", "last"],
-                &["APPEND", "big", "c"],
-                &["GET", "big"],
-                &["DEL", "big"],
-                &["LRANGE", "l", "-1", "-1"],
-                &["LRANGE", "l", "0", "-1"],
-                &["DEL", "l"],
-                &["EXEC"],
-                &["PING"],
-            ];
-            wire.clear();
-            all.iter().for_each(|words| wire.extend(request(words)));
-            a.send(&wire);
-            let more = [&elements[..], &["last".to_string()]].concat();
-            let queued = "+QUEUED\r\n".repeat(10);
-            a.expect(&format!(":5000\r\n+OK\r\n+OK\r\n{queued}*10\r\n"));
-            a.expect(&format!("{}+OK\r\n{}:5001\r\n:300001\r\n", array(&elements), bulk(&big)));
-            a.expect(&format!("{}:1\r\n{}", bulk(&format!("{big}c")), array(&more[5000..])));
-            a.expect(&format!("{}:1\r\n+PONG\r\n", array(&more)));
-        }
-    }
-}
-
-#[test]
 fn every_reply_in_pieces_has_as_many_elements_as_it_announced() {
     let server = start(config());
     let mut client = Client::connect(&server);

@@ -9,11 +9,10 @@
 //! ```
 //!
 //! Either way each request is counted, timed, and shown to MONITOR and the logs of commands as if it had come
-//! by itself. What a request leaves to be written piece by piece is kept until all have run
-//! (`exec_reply.rs`). A reply that outgrows what its client may be owed stops growing, and the requests go
-//! on: their effects do not depend on who reads.
+//! by itself. What a request would leave to be written piece by piece is written at once, because the next
+//! reply stands behind it. A reply that outgrows what its client may be owed stops growing, and the requests
+//! go on: their effects do not depend on who reads.
 use super::elsewhere::long_of;
-use super::exec_reply::Rests;
 use super::{Executor, Request};
 use crate::core::call::{ServerCall, ServerRun};
 use crate::core::error;
@@ -165,12 +164,6 @@ impl<'s> Executor<'s> {
             }),
         };
         self.plan = plan;
-        let mut rests = std::mem::take(&mut self.rests);
-        if done.is_ok()
-            && let Some(unwanted) = rests.leave(reply)
-        {
-            self.server.background.free(&mut vec![unwanted]);
-        }
         session.modes.clear(Modes::EXECUTING);
         if is_larger {
             self.request_bytes = request_bytes;
@@ -240,7 +233,6 @@ impl<'s> Executor<'s> {
             self.let_go(view);
             return Some(Box::new(shared));
         }
-        self.rests = Rests::default();
         begin(session, queue, reply);
         self.recorder.open();
         let mut left = Left::default();
@@ -323,7 +315,6 @@ impl<'s> Executor<'s> {
         if session.has_stale_watch(self.server, is_overdue) {
             return answer_null(session, reply);
         }
-        self.rests = Rests::default();
         begin(session, queue, reply);
         self.recorder.open();
         for Queued { row, hash, args } in queue.iter() {
@@ -354,6 +345,7 @@ impl<'s> Executor<'s> {
             self.counters.count_error(error.text());
             reply.error(error.text());
         }
+        reply.finish();
         if is_leaving || is_mute(session) {
             reply.cut(start);
             session.append_unmuted(reply);
@@ -361,7 +353,6 @@ impl<'s> Executor<'s> {
                 reply.give_up();
             }
         }
-        self.rests.note(reply);
         let ticks = self.lap();
         let reply_bytes = reply.out.len() - start;
         self.counters.commands[row.number].count(ticks, self.tracked);

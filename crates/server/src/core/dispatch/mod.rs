@@ -22,7 +22,6 @@ mod elsewhere;
 mod enter;
 mod exec;
 mod exec_elsewhere;
-mod exec_reply;
 mod memory;
 mod moving;
 mod parts;
@@ -67,7 +66,6 @@ use base::random::Random;
 use command::{Call, DataRun, Done, Flags, Scope, WholeCall};
 use enter::KeptGates;
 use exec::Plan;
-use exec_reply::Rests;
 use net::{Meter, Scale, Tick};
 use record::Says;
 use remember::Reader;
@@ -195,8 +193,6 @@ pub(crate) struct Executor<'s> {
     serves_later: bool,
     /// Room for what EXEC finds out before it runs a queue.
     plan: Plan,
-    /// What the requests of a queue have left to be written, while it runs.
-    rests: Rests,
     /// Room for the next queue.
     queue_room: queue::Room,
     /// EXEC ran last, and has left out itself the replies that its client does not want.
@@ -207,8 +203,6 @@ pub(crate) struct Executor<'s> {
     keeps_sessions: bool,
     scripts: ScriptsRun,
     interpreter: Option<Box<Interpreter>>,
-    /// Those whose scripts have gone, and which go bit by bit.
-    retired: Vec<Interpreter>,
     functions: Option<Box<FunctionInterpreter>>,
     /// The most bytes that the two had since their pages were given back, as far as it was noticed.
     interpreters_bytes_max: u64,
@@ -270,14 +264,12 @@ impl<'s> Executor<'s> {
             kept_gates: None,
             serves_later: false,
             plan: Plan::default(),
-            rests: Rests::default(),
             queue_room: queue::Room::default(),
             has_muted: false,
             errand: None,
             keeps_sessions: false,
             scripts: ScriptsRun::InAttempts,
             interpreter: None,
-            retired: Vec::new(),
             functions: None,
             interpreters_bytes_max: 0,
             stopped_us: None,

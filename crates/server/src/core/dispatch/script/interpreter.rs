@@ -94,20 +94,6 @@ impl Interpreter {
         known
     }
 
-    /// All its scripts are to go, some at a time, and what they leave: to end an interpreter of very many at
-    /// once takes long. Returns whether there is more.
-    pub(super) fn let_some_go(&mut self) -> bool {
-        if self.compiled.is_empty() {
-            self.machine.collect_some();
-            return self.machine.has_garbage();
-        }
-        for _ in 0..FORGOTTEN_MAX {
-            drop(self.compiled.pop_first());
-        }
-        self.machine.note_garbage();
-        true
-    }
-
     /// What it takes, with all that is kept of scripts which it has compiled.
     pub(super) fn used_bytes(&self) -> u64 {
         (self.machine.used_bytes() + self.compiled.len() * KNOWN_BYTES) as u64

@@ -3,7 +3,6 @@
 //! after it: the thread of scripts when nothing waits for it, a worker ten times a second. When much has gone
 //! its pages go back to the system too.
 use super::super::Executor;
-use super::interpreter::Interpreter;
 use crate::state::clock::Stopwatch;
 use script::Machine;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,11 +19,7 @@ impl Executor<'_> {
     /// Whether scripts have left something that should go, though none runs.
     pub(crate) fn has_leftovers(&self) -> bool {
         let scripts = &self.server.scripts;
-        !self.retired.is_empty()
-            || self
-                .interpreter
-                .as_ref()
-                .is_some_and(|its| its.is_stale(&scripts.cache) || its.machine.has_garbage())
+        self.interpreter.as_ref().is_some_and(|its| its.is_stale(&scripts.cache) || its.machine.has_garbage())
             || self
                 .functions
                 .as_ref()
@@ -43,14 +38,14 @@ impl Executor<'_> {
         let scripts = &self.server.scripts;
         self.interpreters_bytes_max = self.interpreters_bytes_max.max(self.interpreters_bytes());
         if self.interpreter.as_ref().is_some_and(|interpreter| interpreter.is_stale(&scripts.cache)) {
-            self.retired.extend(self.interpreter.take().map(|its| *its));
+            self.interpreter = None;
+            self.counters.interpreter_bytes.store(0, Relaxed);
         }
-        self.let_retired_go();
         self.forget_libraries();
         if let Some(interpreter) = self.interpreter.as_ref().filter(|its| its.machine.has_garbage()) {
             collect_for_a_moment(&interpreter.machine);
+            self.counters.interpreter_bytes.store(interpreter.used_bytes(), Relaxed);
         }
-        self.note_interpreters();
         if let Some(interpreter) = self.functions.as_ref().filter(|its| its.machine.has_garbage()) {
             collect_for_a_moment(&interpreter.machine);
             self.note_functions();
@@ -62,31 +57,8 @@ impl Executor<'_> {
         has_more
     }
 
-    /// Lets go of interpreters whose scripts have gone (SCRIPT FLUSH), for a moment.
-    fn let_retired_go(&mut self) {
-        let began = Stopwatch::start();
-        while let Some(last) = self.retired.last_mut() {
-            if !last.let_some_go() {
-                self.retired.pop();
-            }
-            if u128::from(began.elapsed_ns()) >= BUDGET.as_nanos() {
-                return;
-            }
-        }
-    }
-
-    fn of_scripts(&self) -> impl Iterator<Item = &Interpreter> {
-        self.interpreter.as_deref().into_iter().chain(&self.retired)
-    }
-
-    /// Tells how much memory the interpreters of scripts take.
-    pub(super) fn note_interpreters(&self) {
-        let bytes = self.of_scripts().map(Interpreter::used_bytes).sum();
-        self.counters.interpreter_bytes.store(bytes, Relaxed);
-    }
-
     fn interpreters_bytes(&self) -> u64 {
-        let scripts: usize = self.of_scripts().map(|its| its.machine.used_bytes()).sum();
+        let scripts = self.interpreter.as_ref().map_or(0, |its| its.machine.used_bytes());
         let functions = self.functions.as_ref().map_or(0, |its| its.machine.used_bytes());
         (scripts + functions) as u64
     }

@@ -102,10 +102,11 @@ impl<'s> Executor<'s> {
         let mut interpreter = self.take_interpreter();
         let done = self.run_with(&mut interpreter, session, (row, what), (args, reply));
         interpreter.machine.tidy();
-        self.interpreter = Some(interpreter);
         if self.scripts != ScriptsRun::Replayed {
-            self.note_interpreters();
+            let bytes = interpreter.used_bytes();
+            self.counters.interpreter_bytes.store(bytes, Relaxed);
         }
+        self.interpreter = Some(interpreter);
         done
     }
 
@@ -179,10 +180,7 @@ impl<'s> Executor<'s> {
         let cache = &self.server.scripts.cache;
         match self.interpreter.take() {
             Some(interpreter) if !interpreter.is_stale(cache) => interpreter,
-            stale => {
-                self.retired.extend(stale.map(|its| *its));
-                Box::new(Interpreter::new(cache))
-            }
+            _ => Box::new(Interpreter::new(cache)),
         }
     }
 
