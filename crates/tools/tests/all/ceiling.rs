@@ -210,7 +210,9 @@ fn what_was_left_of_a_file_that_is_turned_off_does_not_raise_the_limit() {
     let mut client = server.client();
     client.call("DEBUG DISK FULL");
     let value = "x".repeat(20 << 20);
-    client.0.call(&["SET", "large", &value]).unwrap();
+    // Its reply waits for the file, because the tail has no room for it.
+    let mut writer = server.client();
+    writer.0.send_bytes(&request(&["SET", "large", &value])).unwrap();
     let mut looks = 0;
     while client.info("memory", "mem_not_counted_for_evict") < 10 << 20 && looks < LOOKS {
         std::thread::sleep(PAUSE);
@@ -218,6 +220,7 @@ fn what_was_left_of_a_file_that_is_turned_off_does_not_raise_the_limit() {
     }
     assert!(looks < LOOKS, "the file has it in its buffer");
     client.call("CONFIG SET appendonly no");
+    assert_eq!(writer.0.receive().unwrap().text(), Some(&b"OK"[..]));
     client.call("FLUSHALL");
     looks = 0;
     while client.info("memory", "mem_not_counted_for_evict") > 4 << 20 && looks < LOOKS {

@@ -455,7 +455,7 @@ fn stop(server: &Server) {
 
 /// Nothing is appended by this reader any more.
 fn leave(server: &Server, way: Way, reader: u64) {
-    let append = &server.append;
+    let (append, mut claim) = (&server.append, None);
     let all = server.enter_alone();
     server.journal.detach(&all, &server.keyspace, reader);
     if way == Way::Moves {
@@ -464,8 +464,8 @@ fn leave(server: &Server, way: Way, reader: u64) {
     } else {
         *lock(&append.reader) = None;
         server.journal.set_tail(&all, None);
-        tail::remove(server, &server.config(), &lock(&append.files).folder);
-        lock(&append.files).claim = None;
+        let mut files = lock(&append.files);
+        claim = files.claim.take().map(|claim| (claim, files.folder.clone()));
         append.forget_cuts();
         append.enter(Phase::Off);
         append.note_to_move(false);
@@ -473,6 +473,10 @@ fn leave(server: &Server, way: Way, reader: u64) {
         server.persistence.refuse(UNWRITTEN, false);
     }
     drop(all);
+    if let Some((_claim, folder)) = claim {
+        // Before the folder may be another server's.
+        tail::remove(server, &server.config(), &folder);
+    }
     server.journal.look_again();
     // Nothing is kept for a disk that is not written to.
     server.mailboxes.iter().for_each(|mailbox| mailbox.wake());
