@@ -82,7 +82,7 @@ impl MappedFile {
         allocate(file, len)?;
         let is_free = |place: &&Place| !place.is_taken.swap(true, Acquire);
         let place = PLACES.iter().find(is_free).ok_or_else(|| io::Error::other("too many mapped files"))?;
-        let mapped = match map(len, libc::MAP_SHARED, Some(file)) {
+        let mapped = match map(file, len) {
             Ok(start) => start,
             Err(error) => {
                 place.is_taken.store(false, Release);
@@ -162,10 +162,10 @@ fn allocate(file: &File, len: usize) -> io::Result<()> {
     }
 }
 
-fn map(len: usize, flags: libc::c_int, file: Option<&File>) -> io::Result<NonNull<u8>> {
-    let (rights, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.map_or(-1, AsRawFd::as_raw_fd));
+fn map(file: &File, len: usize) -> io::Result<NonNull<u8>> {
+    let (rights, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.as_raw_fd());
     // SAFETY: a new mapping at a place that the system chooses; the result is checked before it is used.
-    let mapped = unsafe { libc::mmap(ptr::null_mut(), len, rights, flags, fd, 0) };
+    let mapped = unsafe { libc::mmap(ptr::null_mut(), len, rights, libc::MAP_SHARED, fd, 0) };
     if mapped == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }

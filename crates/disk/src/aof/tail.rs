@@ -19,15 +19,17 @@
 //!
 //! An entry is written while the shards of its record are locked, before the record can be seen or answered.
 //! So among the entries that a killed process leaves a number may be missing, if its thread was at that
-//! moment about to write it; nothing that is there can depend on that record, and nobody was answered. What
-//! finds no room is
-//! *exposed*: replies wait until it is in the file ([`Head::commit`]), also those to all records from a
-//! number on that is taken when everybody knows of it. These may depend on it, and are not read
-//! ([`Head::stop_at`]); those in between do not, and may have been answered.
+//! moment about to write it; nothing that is there can depend on that record, and nobody was answered.
 //!
-//! Nothing in the file of commands is ever overwritten because of this: what stands there behind `len` has to
-//! be what the entries say, or the beginning of that, and is completed. Otherwise somebody else has written
-//! to the file, or one of both is a copy, and the tail is left alone.
+//! A record that finds no room is *exposed*: its reply waits until it is in the file ([`Head::commit`]), and
+//! so do the replies to all later records from the number on that is taken once every thread can know of it.
+//! These may depend on it, and are not read ([`Head::stop_at`]). Those in between do not, and may have been
+//! answered.
+//!
+//! No whole command of the file is written over because of this: what stands there behind `len` has to be
+//! what the entries say, or the beginning of that, which is completed. What is cut off is an exposed record,
+//! or a time, that does not end. Otherwise somebody else has written to the file, or one of both is a copy,
+//! and the tail is left alone.
 use crate::aof::commands::{CommandError, CommandReader, Entry};
 use crate::checksum::checksum;
 use crate::journal::stream::Stream;
