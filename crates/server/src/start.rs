@@ -207,7 +207,8 @@ impl Running {
     /// From here on this reader is handed whatever changes the data (`disk::journal`), until the server ends.
     /// Returns a number for [`Running::end_journal`].
     pub fn read_journal(&self, reader: Box<dyn disk::journal::Reader>) -> std::io::Result<u64> {
-        journal::attach(&self.server, &self.server.enter_alone(), reader)
+        let (all, mut rest) = journal::enter_at_rest(&self.server);
+        journal::attach(&self.server, (&all, &mut rest), reader)
     }
 
     /// Hands to all readers what has changed the data so far. Requests that have been answered are among it.
@@ -220,8 +221,8 @@ impl Running {
 
     /// That reader gets what has changed the data so far, and no more.
     pub fn end_journal(&self, reader: u64) {
-        let alone = self.server.enter_alone();
-        self.server.journal.detach(&alone, &self.server.keyspace, reader);
+        let (all, mut rest) = journal::enter_at_rest(&self.server);
+        self.server.journal.detach((&all, &mut rest), &self.server.keyspace, reader);
     }
 
     /// Waits until SHUTDOWN or a signal has ended it, and returns the exit status.

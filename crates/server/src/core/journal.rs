@@ -2,16 +2,40 @@
 //! (`state/journal.rs`). It starts with the first reader.
 use crate::core::server::Server;
 use crate::state::gate::Alone;
+use crate::state::journal::AtRest;
 use disk::journal::Reader;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-/// This reader gets all records from here on. Returns its id. The caller holds all gates.
-pub(crate) fn attach(server: &Server, alone: &Alone<'_>, reader: Box<dyn Reader>) -> std::io::Result<u64> {
+/// So long all clients wait at first for the end of a turn, and twice as long each time that was too short.
+const PATIENCE: Duration = Duration::from_millis(2);
+
+/// All gates, at a moment when nothing is handed to the readers: they may come and go. One may be waiting for
+/// a disk that hangs. That is waited for outside the gates.
+pub(crate) fn enter_at_rest(server: &Server) -> (Alone<'_>, AtRest<'_>) {
+    let mut patience = PATIENCE;
+    loop {
+        let all = server.enter_alone();
+        if let Some(rest) = server.journal.at_rest(patience) {
+            return (all, rest);
+        }
+        drop(all);
+        server.journal.await_turn();
+        patience *= 2;
+    }
+}
+
+/// This reader gets all records from here on. Returns its id.
+pub(crate) fn attach(
+    server: &Server,
+    at_rest: (&Alone<'_>, &mut AtRest<'_>),
+    reader: Box<dyn Reader>,
+) -> std::io::Result<u64> {
     let mut thread = server.journal.thread.lock().unwrap_or_else(PoisonError::into_inner);
     if thread.is_none() {
         let journal = Arc::clone(&server.journal);
         let builder = std::thread::Builder::new().name("sardine-journal".into());
         *thread = Some(builder.spawn(move || journal.work())?);
     }
-    Ok(server.journal.attach(alone, &server.keyspace, reader))
+    Ok(server.journal.attach(at_rest, &server.keyspace, reader))
 }

@@ -21,7 +21,7 @@ use disk::aof::tail::Kept;
 use disk::journal::{Merge, Reader, Records, Run};
 use std::hint::cold_path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use store::{Event, Keyspace, Told};
@@ -42,6 +42,8 @@ const MUCH_BYTES: usize = 1 << 20;
 /// A group of records is whole when no more have come for so long, which is a quarter of the time of a sync.
 const GATHER_PAUSE_MIN: Duration = Duration::from_micros(50);
 const GATHER_PAUSE_MAX: Duration = Duration::from_millis(1);
+/// Whoever waits for the end of a turn looks so often.
+const LOOK_EVERY: Duration = Duration::from_micros(50);
 /// So many buffers are kept for each lane to be used again, if they are not larger than this. They are given
 /// back when nothing comes for a while.
 const SPARE_MAX: usize = 8;
@@ -105,6 +107,9 @@ struct Buffers {
     /// Empty ones with room.
     spare: Vec<Records>,
 }
+
+/// Nothing is handed on while this is there, so readers may come and go.
+pub(crate) struct AtRest<'j>(MutexGuard<'j, Delivery>);
 
 /// Those who read, and what waits for its turn.
 struct Delivery {
@@ -366,18 +371,52 @@ impl Journal {
         self.sleep.woken.notify_one();
     }
 
+    /// Waits for the end of the present turn, for about so long: a reader may wait for its disk. Whoever has
+    /// all gates keeps all clients waiting meanwhile.
+    pub(crate) fn at_rest(&self, patience: Duration) -> Option<AtRest<'_>> {
+        let began = Stopwatch::start();
+        loop {
+            match self.delivery.try_lock() {
+                Ok(delivery) => return Some(AtRest(delivery)),
+                Err(TryLockError::Poisoned(error)) => return Some(AtRest(error.into_inner())),
+                Err(_) if u128::from(began.elapsed_ns()) > patience.as_nanos() => return None,
+                Err(_) => std::thread::sleep(LOOK_EVERY),
+            }
+        }
+    }
+
+    /// Waits for the end of the present turn, however long that takes.
+    pub(crate) fn await_turn(&self) {
+        drop(self.delivery());
+    }
+
     /// This reader gets all records from here on. Returns its id.
-    pub(crate) fn attach(&self, _: &Alone<'_>, keyspace: &Keyspace, reader: Box<dyn Reader>) -> u64 {
-        self.attach_at(usize::MAX, keyspace, reader)
+    pub(crate) fn attach(
+        &self,
+        (_, rest): (&Alone<'_>, &mut AtRest<'_>),
+        keyspace: &Keyspace,
+        reader: Box<dyn Reader>,
+    ) -> u64 {
+        self.attach_at(usize::MAX, &mut rest.0, keyspace, reader)
     }
 
     /// The same, and at every turn it is called before those that are there already.
-    pub(crate) fn attach_first(&self, _: &Alone<'_>, keyspace: &Keyspace, reader: Box<dyn Reader>) -> u64 {
-        self.attach_at(0, keyspace, reader)
+    pub(crate) fn attach_first(
+        &self,
+        (_, rest): (&Alone<'_>, &mut AtRest<'_>),
+        keyspace: &Keyspace,
+        reader: Box<dyn Reader>,
+    ) -> u64 {
+        self.attach_at(0, &mut rest.0, keyspace, reader)
     }
 
-    fn attach_at(&self, place: usize, keyspace: &Keyspace, reader: Box<dyn Reader>) -> u64 {
-        let mut delivery = self.delivery();
+    fn attach_at(
+        &self,
+        place: usize,
+        delivery: &mut Delivery,
+        keyspace: &Keyspace,
+        reader: Box<dyn Reader>,
+    ) -> u64 {
         let from = self.next.0.load(Relaxed);
         if !self.is_on() {
             // What was recorded while the last reader left. Keys may go by themselves even now, which is
@@ -401,14 +440,27 @@ impl Journal {
     }
 
     /// This reader gets all records up to here, and no more.
-    pub(crate) fn detach(&self, _: &Alone<'_>, keyspace: &Keyspace, id: u64) {
-        self.turn();
-        let mut delivery = self.delivery();
-        delivery.readers.retain(|reading| reading.id != id);
-        if delivery.readers.is_empty() {
+    pub(crate) fn detach(&self, (alone, rest): (&Alone<'_>, &mut AtRest<'_>), keyspace: &Keyspace, id: u64) {
+        self.turn_of(&mut rest.0);
+        drop(self.part_with((alone, rest), keyspace, id));
+    }
+
+    /// This reader gets nothing more, not even what waits for its turn. It is returned, since what it holds
+    /// may take time to be closed.
+    pub(crate) fn part_with(
+        &self,
+        (_, rest): (&Alone<'_>, &mut AtRest<'_>),
+        keyspace: &Keyspace,
+        id: u64,
+    ) -> Option<Box<dyn Reader>> {
+        let readers = &mut rest.0.readers;
+        let index = readers.iter().position(|reading| reading.id == id)?;
+        let parted = readers.remove(index);
+        if readers.is_empty() {
             keyspace.record(false);
             self.is_on.store(false, Relaxed);
         }
+        Some(parted.reader)
     }
 
     /// Whether replies wait for what is read. Otherwise one wake-up is for many batches.
@@ -432,8 +484,11 @@ impl Journal {
     /// Hands to the readers what has been published, as far as its turn has come. Returns how many records
     /// that were, and after how long a reader wants to be called again.
     pub(crate) fn turn(&self) -> (usize, Option<Duration>) {
-        let mut delivery = self.delivery();
-        let Delivery { merge, readers, .. } = &mut *delivery;
+        self.turn_of(&mut self.delivery())
+    }
+
+    fn turn_of(&self, delivery: &mut Delivery) -> (usize, Option<Duration>) {
+        let Delivery { merge, readers, .. } = delivery;
         let before = merge.next();
         for (index, lane) in self.lanes.iter().enumerate() {
             let published = std::mem::take(&mut lane.lock().published);

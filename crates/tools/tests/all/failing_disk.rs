@@ -7,7 +7,7 @@
 use crate::home::Home;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const OK: &str = "+OK\r\n";
 
@@ -312,6 +312,58 @@ fn what_is_not_synced_while_a_snapshot_is_written_is_answered_and_not_confirmed(
     assert_eq!(home.told("CONFIG SET rdb-key-save-delay 0"), format!("{OK}{OK}"));
     assert_eq!((client.reply().as_str(), client.reply().as_str()), ("*2\r\n", ":1\r\n"));
     assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":2\r\n{OK}"));
+}
+
+/// A read by a client that does not wait for long.
+fn reads_go_on(home: &Home) {
+    let mut reader = Client::new(home);
+    let since = Instant::now();
+    reader.send("GET there");
+    let reply = reader.reply_until(|| since.elapsed() > Duration::from_secs(5));
+    assert_eq!(reply.as_deref(), Some("$1\r\n"), "{}", home.log());
+}
+
+#[test]
+fn while_a_disk_hangs_the_file_moves_or_ends_and_reads_go_on() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    let options = [&options[..], &["--enable-protected-configs", "local"]].concat();
+    for moves in [true, false] {
+        let mut home = Home::new("hangs");
+        home.start(&options);
+        home.told("SET there 1");
+        set_disk(&home, "STUCK");
+        let mut writer = Client::new(&home);
+        writer.send("SET behind 1");
+        home.wait_for("write", |home| home.told("EXISTS behind").starts_with(":1").then_some(()));
+        let folder = home.path.join("other");
+        std::fs::create_dir_all(&folder).unwrap();
+        if moves {
+            home.told(&format!("CONFIG SET dir {}\r\nBGREWRITEAOF", folder.display()));
+            home.wait_for("folder", |home| {
+                home.log().contains("The append-only file moves to").then_some(())
+            });
+        } else {
+            home.told("CONFIG SET appendonly no");
+            home.wait_for("order", |home| {
+                home.log().contains("Turning the append-only file off").then_some(())
+            });
+        }
+        for _ in 0..50 {
+            reads_go_on(&home);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert!(writer.has_no_reply());
+        set_disk(&home, "OK");
+        assert_eq!(writer.reply(), OK);
+        home.wait_for_info(if moves { "aof_rewrites:1\r\n" } else { "aof_enabled:0\r\n" });
+        if moves {
+            home.signal("-KILL");
+            std::fs::remove_dir_all(home.path.join("appendonlydir")).unwrap();
+            std::fs::rename(folder.join("appendonlydir"), home.path.join("appendonlydir")).unwrap();
+        }
+        let found = restarted(&mut home, &options, "MGET there behind");
+        assert_eq!(found, format!("*2\r\n$1\r\n1\r\n$1\r\n1\r\n{OK}"), "{moves}");
+    }
 }
 
 #[test]

@@ -81,14 +81,14 @@ pub(crate) fn end(server: &Server) {
 /// The data is loaded from the file, which has this last increment: what changes it is appended from here on.
 /// Nobody is served yet.
 pub(crate) fn turn_on_at_start(server: &Server, config: &Config, file: Opened) -> io::Result<()> {
-    let all = server.enter_alone();
+    let (all, mut rest) = journal::enter_at_rest(server);
     let next = server.journal.position(&all);
     let writer = Writer::new(server, &Role::new(Standing::Alone), file, next);
-    let reader = journal::attach(server, &all, Box::new(writer))?;
+    let reader = journal::attach(server, (&all, &mut rest), Box::new(writer))?;
     *lock(&server.append.reader) = Some(reader);
     server.append.enter(Phase::On);
     server.journal.be_urgent(server.append.sync() == AppendSync::Always);
-    drop(all);
+    drop((all, rest));
     tail::begin(server, config);
     Ok(())
 }
@@ -324,24 +324,32 @@ struct Begun {
 /// The instant of the snapshot: what comes after it goes to `file`, if there is one.
 fn freeze_and_switch(server: &Server, file: Option<Opened>, way: Way) -> Result<Begun, Option<String>> {
     let append = &server.append;
-    let all = server.enter_alone();
+    let (all, mut rest) = match way {
+        Way::Begins | Way::Moves => {
+            let (all, rest) = journal::enter_at_rest(server);
+            (all, Some(rest))
+        }
+        // A writer that waits for its disk hears of the next file when it comes to that.
+        Way::GoesOn | Way::BaseAlone => (server.enter_alone(), None),
+    };
     let now = server.clock.now();
     let position = server.journal.position(&all);
     let mut writer = None;
-    match (file, way) {
-        (Some(file), Way::GoesOn) => {
+    match (file, &mut rest) {
+        (Some(file), None) => {
             server.journal.tail.note_cut(file.number, position);
             append.cut(position, file);
         }
-        (Some(file), Way::Moves) => {
+        (Some(file), Some(rest)) if way == Way::Moves => {
             let role = Role::new(Standing::Beside);
             let beside = Box::new(Writer::new(server, &role, file, position));
-            writer = Some((server.journal.attach_first(&all, &server.keyspace, beside), role));
+            let reader = server.journal.attach_first((&all, rest), &server.keyspace, beside);
+            writer = Some((reader, role));
         }
-        (Some(file), _) => {
+        (Some(file), Some(rest)) => {
             let role = Role::new(Standing::Alone);
             let first = Box::new(Writer::new(server, &role, file, position));
-            let reader = journal::attach(server, &all, first)
+            let reader = journal::attach(server, (&all, rest), first)
                 .map_err(|error| Some(format!("no thread for the append-only file: {}", reason(&error))))?;
             *lock(&append.reader) = Some(reader);
             writer = Some((reader, role));
@@ -352,7 +360,7 @@ fn freeze_and_switch(server: &Server, file: Option<Opened>, way: Way) -> Result<
     }
     let image = freeze(server, now, true);
     let save = append.rewrites.begin(Save::new(now, image.frozen.keys));
-    drop(all);
+    drop((all, rest));
     // The former file is finished before the disk is busy with the snapshot.
     server.journal.look_again();
     // It may have been turned off while nobody could be told to give up.
@@ -383,12 +391,12 @@ fn take_over(server: &Server, config: &Config, reader: u64, role: &Role) {
     let (former_folder, folder) =
         (lock(&append.files).folder.clone(), lock(&append.elsewhere).folder.clone());
     let tail = tail::make(server, config, &folder);
-    let all = server.enter_alone();
+    let (all, mut rest) = journal::enter_at_rest(server);
     server.journal.set_tail(&all, tail);
     let former = lock(&append.reader).replace(reader);
-    if let Some(former) = former {
-        server.journal.detach(&all, &server.keyspace, former);
-    }
+    // The new folder gets all that the former one does not have yet.
+    let part_with = |former| server.journal.part_with((&all, &mut rest), &server.keyspace, former);
+    let former = former.and_then(part_with);
     append.forget_cuts();
     append.forget_doubts();
     role.set(Standing::Alone);
@@ -396,7 +404,8 @@ fn take_over(server: &Server, config: &Config, reader: u64, role: &Role) {
     *lock(&append.files) = std::mem::take(&mut *lock(&append.elsewhere));
     append.note_failure(None);
     server.persistence.refuse(UNWRITTEN, false);
-    drop(all);
+    drop((all, rest));
+    drop(former);
     tail::remove(server, config, &former_folder);
 }
 
@@ -455,13 +464,14 @@ fn stop(server: &Server) {
 
 /// Nothing is appended by this reader any more.
 fn leave(server: &Server, way: Way, reader: u64) {
-    let (append, mut claim) = (&server.append, None);
-    let all = server.enter_alone();
-    server.journal.detach(&all, &server.keyspace, reader);
+    let (append, mut claim, mut given_up) = (&server.append, None, None);
+    let (all, mut rest) = journal::enter_at_rest(server);
     if way == Way::Moves {
+        given_up = server.journal.part_with((&all, &mut rest), &server.keyspace, reader);
         append.count_one();
         server.journal.tail.trust_again(server.journal.taken());
     } else {
+        server.journal.detach((&all, &mut rest), &server.keyspace, reader);
         *lock(&append.reader) = None;
         server.journal.set_tail(&all, None);
         let mut files = lock(&append.files);
@@ -472,7 +482,8 @@ fn leave(server: &Server, way: Way, reader: u64) {
         append.note_failure(None);
         server.persistence.refuse(UNWRITTEN, false);
     }
-    drop(all);
+    drop((all, rest));
+    drop(given_up);
     if let Some((_claim, folder)) = claim {
         // Before the folder may be another server's.
         tail::remove(server, &server.config(), &folder);
