@@ -54,6 +54,9 @@ pub struct Command<R: 'static = DataRun> {
     pub subcommands: &'static [&'static Command<R>],
     /// How a request of very many keys runs.
     pub parts: Parts,
+    /// How long it takes where the reply of another stands behind its own (EXEC), so that nothing is left to
+    /// be written as the client reads; None where that makes no difference.
+    pub at_once: Option<&'static Long>,
     pub run: R,
 }
 
@@ -93,6 +96,7 @@ pub(crate) const ROW: Command = Command {
     doc: Doc::NEW,
     subcommands: &[],
     parts: Parts::Never,
+    at_once: None,
     run: DataRun::Container,
 };
 

@@ -182,6 +182,38 @@ pub(crate) fn drawn(call: &mut Call<'_, '_>) -> Option<u64> {
     Some(looked_at(call, u64::try_from(count).unwrap_or(0)))
 }
 
+/// The same where those that may repeat are drawn at once.
+pub(crate) fn drawn_at_once(call: &mut Call<'_, '_>) -> Option<u64> {
+    match call.args.get(2).and_then(parse_i64) {
+        Some(count @ ..0) if call.view.elements(call.key(0)) > 0 => Some(count.unsigned_abs()),
+        _ => drawn(call),
+    }
+}
+
+/// So many elements are written into a reply in the time of a step.
+const ANSWERED_A_STEP: u64 = 2;
+
+/// So many elements of a key, which are written into the reply. They are counted only where all of them are
+/// many.
+pub(crate) fn of_reply<'k>(
+    call: &mut Call<'_, 'k>,
+    count: impl FnOnce(&mut View<'k>, &Key<'k>) -> u64,
+) -> Option<u64> {
+    let key = call.key(0);
+    let extent = call.extent(key);
+    let steps =
+        |elements: u64| elements.saturating_mul(1 + extent.element_bytes() / STEP_BYTES) / ANSWERED_A_STEP;
+    if steps(extent.elements) < LONG_STEPS {
+        return Some(0);
+    }
+    Some(steps(count(call.view, key)))
+}
+
+/// Every element of a key, written into the reply.
+pub(crate) fn whole_reply(call: &mut Call<'_, '_>) -> Option<u64> {
+    of_reply(call, |view, key| view.elements(key))
+}
+
 /// As many elements of a key as COUNT says, behind the cursor.
 pub(crate) fn scanned(call: &mut Call<'_, '_>) -> Option<u64> {
     let count = count_of(&call.args, 3);

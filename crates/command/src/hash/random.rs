@@ -27,6 +27,7 @@ pub(super) const HRANDFIELD: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(counted_and_drawn_at_once, hrandfield).with_words(3)),
     run: DataRun::Long(&Long::reading(counted_and_drawn, hrandfield)),
     ..ROW
 };
@@ -144,6 +145,12 @@ fn counted_and_drawn(call: &mut Call<'_, '_>) -> Option<u64> {
         Ok(Some(hash)) if call.args.len() > 2 && hash.has_overdue() => Some(hash.len()),
         _ => work::drawn(call),
     }
+}
+
+/// The same where all are drawn at once.
+fn counted_and_drawn_at_once(call: &mut Call<'_, '_>) -> Option<u64> {
+    let steps = counted_and_drawn(call)?;
+    Some(steps.max(work::drawn_at_once(call)?))
 }
 
 /// Of up to so many fields the numbers of those that are shown fit one word.

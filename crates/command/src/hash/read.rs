@@ -55,6 +55,7 @@ pub(super) const HGETALL: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(work::whole_reply, hgetall)),
     run: DataRun::Keys(hgetall),
     ..ROW
 };
@@ -72,6 +73,7 @@ pub(super) const HKEYS: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(work::whole_reply, hkeys)),
     run: DataRun::Keys(hkeys),
     ..ROW
 };
@@ -89,6 +91,7 @@ pub(super) const HVALS: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(work::whole_reply, hvals)),
     run: DataRun::Keys(hvals),
     ..ROW
 };

@@ -8,8 +8,11 @@ use super::row::{ABOUT, ROW};
 use crate::argument::{int, position, span};
 use crate::walk::{self, Share};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
-use resp::Reply;
+use resp::{Args, Reply};
 use store::{End, Event, List};
+
+/// A range of fewer elements than this never takes long.
+const FEW: i64 = work::FEW_ELEMENTS as i64;
 
 pub(super) const LLEN: Command = Command {
     name: "LLEN",
@@ -55,6 +58,7 @@ pub(super) const LRANGE: Command = Command {
         args: &[Arg::key("key", 0), Arg::int("start"), Arg::int("stop")],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(ranged, lrange).unless(names_few)),
     run: DataRun::Keys(lrange),
     ..ROW
 };
@@ -135,6 +139,20 @@ fn lrange(call: &mut Call<'_, '_>) -> Done {
         _ => call.reply.array(0),
     }
     Ok(())
+}
+
+/// The steps to answer a range at once.
+fn ranged(call: &mut Call<'_, '_>) -> Option<u64> {
+    let (Ok(start), Ok(stop)) = (int(call.args.at(2)), int(call.args.at(3))) else { return Some(0) };
+    work::of_reply(call, |view, key| span(start, stop, view.elements(key)).map_or(0, |(_, count)| count))
+}
+
+/// Whether both ends of a range count from the same end of the list, and have little between them.
+fn names_few(args: &Args<'_>) -> bool {
+    match (int(args.at(2)), int(args.at(3))) {
+        (Ok(start), Ok(stop)) => (start < 0) == (stop < 0) && stop.saturating_sub(start) < FEW,
+        _ => true,
+    }
 }
 
 /// Replies a share of the elements from `first` on.

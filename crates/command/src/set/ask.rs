@@ -1,7 +1,7 @@
 //! What a set has. SISMEMBER is on the path of every request: nothing is allocated here.
 use super::row::{ABOUT, ROW};
 use crate::walk::{self, Share};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec, Long, work};
 use resp::Reply;
 use std::ops::ControlFlow;
 use store::{Halt, Key, Set};
@@ -67,6 +67,7 @@ pub(super) const SMEMBERS: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(work::whole_reply, smembers)),
     run: DataRun::Keys(smembers),
     ..ROW
 };

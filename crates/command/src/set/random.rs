@@ -46,6 +46,7 @@ pub(super) const SRANDMEMBER: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(work::drawn_at_once, srandmember).with_words(3)),
     run: DataRun::Long(&Long::reading(work::drawn, srandmember)),
     ..ROW
 };

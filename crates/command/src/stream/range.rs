@@ -3,7 +3,7 @@ use super::row::{ABOUT, ROW};
 use super::{id, reply_entry};
 use crate::argument::{int, is_word};
 use crate::walk::{self, Share};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use resp::Reply;
 use std::ops::ControlFlow;
 use store::{Direction, Id, Key, Stream};
@@ -42,6 +42,7 @@ pub(super) const XRANGE: Command = Command {
         history: &[("6.2.0", "Bounds may be excluded.")],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(|call| answered(call, Direction::Up), xrange)),
     run: DataRun::Keys(xrange),
     ..ROW
 };
@@ -64,6 +65,7 @@ pub(super) const XREVRANGE: Command = Command {
         history: &[("6.2.0", "Bounds may be excluded.")],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(|call| answered(call, Direction::Down), xrevrange)),
     run: DataRun::Keys(xrevrange),
     ..ROW
 };
@@ -86,10 +88,7 @@ fn xrevrange(call: &mut Call<'_, '_>) -> Done {
 /// XRANGE and XREVRANGE. The first of the two ids is where the reply begins, which for XREVRANGE is the
 /// greater one.
 fn range(call: &mut Call<'_, '_>, direction: Direction) -> Done {
-    let (start_at, end_at) = if direction == Direction::Up { (2, 3) } else { (3, 2) };
-    let start = id::start(call.args.at(start_at))?;
-    let end = id::end(call.args.at(end_at))?;
-    let count = count(call)?;
+    let (start, end, count) = wanted(call, direction)?;
     let key = call.key(0);
     match (call.view.stream(key)?, count) {
         (None, _) => call.reply.array(0),
@@ -101,6 +100,27 @@ fn range(call: &mut Call<'_, '_>, direction: Direction) -> Done {
         }
     }
     Ok(())
+}
+
+fn wanted(call: &Call<'_, '_>, direction: Direction) -> Result<(Id, Id, Option<u64>), Error> {
+    let (start_at, end_at) = if direction == Direction::Up { (2, 3) } else { (3, 2) };
+    let start = id::start(call.args.at(start_at))?;
+    let end = id::end(call.args.at(end_at))?;
+    Ok((start, end, count(call)?))
+}
+
+/// The steps to answer a range at once.
+fn answered(call: &mut Call<'_, '_>, direction: Direction) -> Option<u64> {
+    if call.view.elements(call.key(0)) < work::FEW_ELEMENTS {
+        return Some(0);
+    }
+    let wanted = wanted(call, direction);
+    work::of_reply(call, |view, key| match (wanted, view.stream(key)) {
+        (Ok((start, end, count)), Ok(Some(stream))) => {
+            stream.count_between((start, end)).min(count.unwrap_or(u64::MAX))
+        }
+        _ => 0,
+    })
 }
 
 /// Entries between two ids that are still to be replied.

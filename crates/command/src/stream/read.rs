@@ -40,7 +40,8 @@ pub(super) const XREAD: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Blocking(&Long::reading(read_at_once, xread)),
+    at_once: Some(&Long::reading(|call| read_of(call, call.keys().len()), xread)),
+    run: DataRun::Blocking(&Long::reading(read_before_last, xread)),
     ..ROW
 };
 
@@ -100,14 +101,19 @@ struct Request<'a> {
 
 /// The entries of all streams but the last, which is read as the client reads, up to COUNT of each. None
 /// where they are few: what is found nowhere is waited for here.
-fn read_at_once(call: &mut Call<'_, '_>) -> Option<u64> {
+fn read_before_last(call: &mut Call<'_, '_>) -> Option<u64> {
     let others = call.keys().len().checked_sub(1)?;
-    if call.elements().take(others).sum::<u64>() < LONG_STEPS {
+    read_of(call, others)
+}
+
+/// The same of so many of them.
+fn read_of(call: &mut Call<'_, '_>, streams: usize) -> Option<u64> {
+    if call.elements().take(streams).sum::<u64>() < LONG_STEPS {
         return None;
     }
     let request = request(&call.args, Reader::Alone, call.view.clock()).ok()?;
     let mut steps = 0;
-    for (index, key) in call.keys()[..others].iter().enumerate() {
+    for (index, key) in call.keys()[..streams].iter().enumerate() {
         let start = start(call, key, call.args.at(request.ids_at + index), &request).ok()?;
         let (Ok(Some(stream)), From::Behind(id)) = (call.view.stream(key), start) else { continue };
         steps += behind(stream, id, request.count);

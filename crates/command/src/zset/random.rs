@@ -30,6 +30,7 @@ pub(super) const ZRANDMEMBER: Command = Command {
         tips: &["nondeterministic_output"],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(work::drawn_at_once, zrandmember).with_words(3)),
     run: DataRun::Long(&Long::reading(work::drawn, zrandmember)),
     ..ROW
 };

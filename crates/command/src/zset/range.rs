@@ -11,7 +11,7 @@ use crate::{
 };
 use resp::Reply;
 use std::ops::ControlFlow;
-use store::{End, Event, Key, RankSpan, ZSet};
+use store::{End, Event, Key, RankSpan, View, ZSet};
 
 pub(super) const ZRANGE: Command = Command {
     name: "ZRANGE",
@@ -39,6 +39,7 @@ pub(super) const ZRANGE: Command = Command {
         history: &[("6.2.0", "Takes `REV`, `BYSCORE`, `BYLEX` and `LIMIT`.")],
         ..ABOUT
     },
+    at_once: Some(&Long::reading(|call| answered(call, READING), zrange)),
     run: DataRun::Keys(zrange),
     ..ROW
 };
@@ -87,6 +88,7 @@ pub(super) const ZRANGEBYSCORE: Command = Command {
         deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`ZRANGE` with the `BYSCORE` argument" }),
         ..ABOUT
     },
+    at_once: Some(&Long::reading(|call| answered(call, BY_SCORE), zrangebyscore)),
     run: DataRun::Keys(zrangebyscore),
     ..ROW
 };
@@ -109,6 +111,7 @@ pub(super) const ZRANGEBYLEX: Command = Command {
         deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`ZRANGE` with the `BYLEX` argument" }),
         ..ABOUT
     },
+    at_once: Some(&Long::reading(|call| answered(call, BY_LEX), zrangebylex)),
     run: DataRun::Keys(zrangebylex),
     ..ROW
 };
@@ -131,6 +134,7 @@ pub(super) const ZREVRANGE: Command = Command {
         deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`ZRANGE` with the `REV` argument" }),
         ..ABOUT
     },
+    at_once: Some(&Long::reading(|call| answered(call, BACKWARDS), zrevrange)),
     run: DataRun::Keys(zrevrange),
     ..ROW
 };
@@ -158,6 +162,7 @@ pub(super) const ZREVRANGEBYSCORE: Command = Command {
         }),
         ..ABOUT
     },
+    at_once: Some(&Long::reading(|call| answered(call, BY_SCORE_BACKWARDS), zrevrangebyscore)),
     run: DataRun::Keys(zrevrangebyscore),
     ..ROW
 };
@@ -183,6 +188,7 @@ pub(super) const ZREVRANGEBYLEX: Command = Command {
         }),
         ..ABOUT
     },
+    at_once: Some(&Long::reading(|call| answered(call, BY_LEX_BACKWARDS), zrevrangebylex)),
     run: DataRun::Keys(zrevrangebylex),
     ..ROW
 };
@@ -242,28 +248,43 @@ struct Query<'a> {
 
 const READING: Named = Named { by: None, towards: None, source: 1, stores: false };
 
+const BACKWARDS: Named = Named { by: Some(By::Rank), towards: Some(End::Head), ..READING };
+const BY_SCORE: Named = Named { by: Some(By::Score), towards: Some(End::Tail), ..READING };
+const BY_SCORE_BACKWARDS: Named = Named { towards: Some(End::Head), ..BY_SCORE };
+const BY_LEX: Named = Named { by: Some(By::Lex), towards: Some(End::Tail), ..READING };
+const BY_LEX_BACKWARDS: Named = Named { towards: Some(End::Head), ..BY_LEX };
+
 fn zrange(call: &mut Call<'_, '_>) -> Done {
     answer(call, READING)
 }
 
 fn zrangebyscore(call: &mut Call<'_, '_>) -> Done {
-    answer(call, Named { by: Some(By::Score), towards: Some(End::Tail), ..READING })
+    answer(call, BY_SCORE)
 }
 
 fn zrangebylex(call: &mut Call<'_, '_>) -> Done {
-    answer(call, Named { by: Some(By::Lex), towards: Some(End::Tail), ..READING })
+    answer(call, BY_LEX)
 }
 
 fn zrevrange(call: &mut Call<'_, '_>) -> Done {
-    answer(call, Named { by: Some(By::Rank), towards: Some(End::Head), ..READING })
+    answer(call, BACKWARDS)
 }
 
 fn zrevrangebyscore(call: &mut Call<'_, '_>) -> Done {
-    answer(call, Named { by: Some(By::Score), towards: Some(End::Head), ..READING })
+    answer(call, BY_SCORE_BACKWARDS)
 }
 
 fn zrevrangebylex(call: &mut Call<'_, '_>) -> Done {
-    answer(call, Named { by: Some(By::Lex), towards: Some(End::Head), ..READING })
+    answer(call, BY_LEX_BACKWARDS)
+}
+
+/// The steps to answer a range at once.
+fn answered(call: &mut Call<'_, '_>, named: Named) -> Option<u64> {
+    if call.view.elements(call.key(0)) < work::FEW_ELEMENTS {
+        return Some(0);
+    }
+    let query = query(call, named);
+    work::of_reply(call, |view, key| found(query, view, key))
 }
 
 fn answer(call: &mut Call<'_, '_>, named: Named) -> Done {
@@ -317,10 +338,13 @@ const STORING: Named = Named { source: 2, stores: true, ..READING };
 /// The steps that it takes to store a range. It is searched for only where the source is long.
 fn stored(call: &mut Call<'_, '_>) -> Option<u64> {
     let query = query(call, STORING);
-    work::of_part(call, call.keys().get(1)?, |view, key| {
-        let (Ok(query), Ok(Some(set))) = (query, view.zset(key)) else { return 0 };
-        query.window(query.range.span(&set, query.towards), &set).1
-    })
+    work::of_part(call, call.keys().get(1)?, |view, key| found(query, view, key))
+}
+
+/// How many entries a request is about.
+fn found<'k>(query: Result<Query<'_>, Error>, view: &mut View<'k>, key: &Key<'k>) -> u64 {
+    let (Ok(query), Ok(Some(set))) = (query, view.zset(key)) else { return 0 };
+    query.window(query.range.span(&set, query.towards), &set).1
 }
 
 /// The source is copied out first: it may be what the result takes the place of.

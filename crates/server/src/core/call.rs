@@ -123,6 +123,7 @@ pub(crate) const ROW: ServerCommand = ServerCommand {
     doc: Doc::NEW,
     subcommands: &[],
     parts: Parts::Never,
+    at_once: None,
     run: ServerRun::Container,
 };
 

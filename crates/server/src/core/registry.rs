@@ -14,7 +14,7 @@ use crate::core::call::{ServerCommand, ServerRun};
 use crate::state::acl::{Catalog, Known};
 use crate::state::config::Rename;
 use base::word::is_same_word;
-use command::{Acl, Arity, Command, DataRun, Doc, FixedKeys, Flags, KeySpec, Parts};
+use command::{Acl, Arity, Command, DataRun, Doc, FixedKeys, Flags, KeySpec, Long, Parts};
 use resp::Args;
 use std::hint::cold_path;
 
@@ -64,6 +64,7 @@ pub(crate) struct Row {
     /// Whether its grammar marks arguments as secret.
     has_secrets: bool,
     pub(crate) parts: Parts,
+    pub(crate) at_once: Option<&'static Long>,
     pub(crate) run: Run,
     pub(crate) subcommands: Vec<Row>,
     /// Dense over rows and subcommands: the place of its statistics in every worker's counters.
@@ -93,6 +94,7 @@ impl Row {
             doc: &command.doc,
             has_secrets: command::has_secrets(command.doc.args),
             parts: command.parts,
+            at_once: command.at_once,
             run: command.run.into(),
             subcommands,
             number: 0,

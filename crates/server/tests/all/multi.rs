@@ -427,6 +427,53 @@ fn a_long_queue_runs_whole_and_locks_each_shard_once() {
     client.check("GET k99999", "$5\r\n99999\r\n");
 }
 
+/// What is left to be written as the client reads is written at once within EXEC: on another thread.
+#[test]
+fn long_replies_of_a_transaction_keep_nobody_waiting() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    for n in 0..400 {
+        client.check(&format!("RPUSH l e{n}"), &format!(":{}\r\n", n + 1));
+        client.check(&format!("SADD s e{n}"), ":1\r\n");
+        client.check(&format!("HSET h e{n} {n}"), ":1\r\n");
+        client.check(&format!("ZADD z {n} e{n}"), ":1\r\n");
+        client.raw(&format!("XADD x {}-1 f {n}", n + 1));
+    }
+    let long = "LRANGE l 0 -1,LRANGE l -390 398,SMEMBERS s,HGETALL h,HKEYS h,HVALS h,ZRANGE z 0 -1 WITHSCORES,ZRANGE z \
+                (5 inf BYSCORE,ZRANGE z + - BYLEX REV,ZREVRANGE z 0 350,ZRANGEBYSCORE z -inf inf LIMIT 9 \
+                1000,ZREVRANGEBYSCORE z inf -inf,ZRANGEBYLEX z - +,ZREVRANGEBYLEX z + -,XRANGE x - +,XREVRANGE x + - \
+                COUNT 399,XREAD STREAMS x 0";
+    let short = "LRANGE l 0 50,LRANGE l -40 -1,LRANGE l 350 -1,ZRANGE z 10 90,ZRANGE z 0 90 BYSCORE,ZRANGEBYSCORE z \
+                 -inf inf LIMIT 0 50,XRANGE x - + COUNT 20,XRANGE x 5 90,LRANGE none 0 -1,ZRANGE z 0 no,SMEMBERS \
+                 none,XREAD COUNT 5 STREAMS x 0";
+    let lent = |client: &mut Client| client.info("lent_requests").parse::<u64>().expect("a number");
+    let run = |client: &mut Client, requests: &[&str]| {
+        client.check("MULTI", "+OK\r\n");
+        requests.iter().for_each(|request| client.check(request, "+QUEUED\r\n"));
+        client.raw("EXEC")
+    };
+    for (requests, are_long) in [(long, true), (short, false)] {
+        for request in requests.split(',') {
+            let alone = client.raw(request);
+            let before = lent(&mut client);
+            assert_eq!(run(&mut client, &[request]), format!("*1\r\n{alone}"), "{request}");
+            assert_eq!(lent(&mut client) - before, u64::from(are_long), "{request}");
+            client.raw("HELLO 3");
+            let alone = client.raw(request);
+            // What it answers is what was there at its place in the queue.
+            let all = ["DEL copy", "COPY l copy", request, "RENAME copy other", "DEL l", "RENAME other l"];
+            let expected = format!("*6\r\n:0\r\n:1\r\n{alone}+OK\r\n:1\r\n+OK\r\n");
+            assert_eq!(run(&mut client, &all), expected, "{request}");
+            client.raw("HELLO 2");
+        }
+    }
+    for request in ["SRANDMEMBER s -400", "HRANDFIELD h -400 WITHVALUES", "ZRANDMEMBER z -400"] {
+        let before = lent(&mut client);
+        assert!(run(&mut client, &[request]).starts_with("*1\r\n*"), "{request}");
+        assert_eq!(lent(&mut client) - before, 1, "{request}");
+    }
+}
+
 /// A counter that clients raise by reading and writing it, each time under WATCH until nobody was between.
 #[test]
 fn a_watched_key_that_others_write_is_never_overwritten() {

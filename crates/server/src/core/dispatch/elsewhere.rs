@@ -338,6 +338,14 @@ pub(super) fn long_of(row: &Row, args: &Args<'_>) -> Option<Long> {
     }
 }
 
+/// The same of one behind whose reply stands that of another.
+pub(super) fn long_at_once(row: &Row, args: &Args<'_>) -> Option<Long> {
+    match row.at_once {
+        Some(long) => (!long.is_surely_quick(args)).then_some(*long),
+        None => long_of(row, args),
+    }
+}
+
 /// Whether a request takes long by its words alone, whatever it does with them.
 #[inline]
 pub(super) fn is_wide(args: &Args<'_>) -> bool {

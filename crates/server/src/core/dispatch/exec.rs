@@ -10,8 +10,9 @@
 //!
 //! Either way each request is counted, timed, and shown to MONITOR and the logs of commands as if it had come
 //! by itself. What a request would leave to be written piece by piece is written at once, because the next
-//! reply stands behind it. A reply that outgrows what its client may be owed stops growing, and the requests
-//! go on: their effects do not depend on who reads.
+//! reply stands behind it; where that is much, all of the queue runs elsewhere (`exec_elsewhere`). A reply
+//! that outgrows what its client may be owed stops growing, and the requests go on: their effects do not
+//! depend on who reads.
 use super::elsewhere::long_of;
 use super::{Executor, Request};
 use crate::core::call::{ServerCall, ServerRun};
@@ -24,11 +25,14 @@ use crate::core::registry::{Row, Run};
 use crate::core::session::{After, ReplyMode, Session, WatchedKey};
 use crate::core::waiters::Place;
 use base::hash::Hash;
-use command::{Call, DataRun, Done};
+use command::{Call, DataRun, Done, LONG_STEPS};
 use resp::{Args, Framing, Reply};
 use std::hint::cold_path;
 use std::sync::Arc;
 use store::{Garbage, Key, View};
+
+/// A key of fewer elements has no reply that takes long, if they are not very long each.
+const MANY_ELEMENTS: u64 = LONG_STEPS / 64;
 
 /// How each request of a queue runs, where all can run on the shards of their keys. The memory of one plan is
 /// used for the next.
@@ -37,6 +41,8 @@ pub(super) struct Plan {
     steps: Vec<Step>,
     /// Some request may take long because of the size of values.
     may_be_long: bool,
+    /// Of some request the reply may be as long as its key's value.
+    may_answer_much: bool,
     /// What was shared instead of running the queue.
     shared: Option<Box<SharedQueue>>,
     /// Of all requests in turn, which arguments are keys, and the hashes of these.
@@ -47,6 +53,8 @@ struct Step {
     handler: Handler,
     /// Where its keys end in [`Plan::keys`].
     keys_end: usize,
+    /// Its reply may be as long as its key's value.
+    may_answer_much: bool,
 }
 
 /// What is to be done after several commands that run under the same locks.
@@ -179,15 +187,17 @@ impl<'s> Executor<'s> {
     fn plan(&mut self, plan: &mut Plan, queue: &Queue) -> Locks {
         plan.steps.clear();
         plan.keys.clear();
-        plan.may_be_long = false;
+        (plan.may_be_long, plan.may_answer_much) = (false, false);
         for queued in queue.iter() {
             let row = self.server.registry.row(queued.row);
             let Some(handler) = Handler::of(row, &queued.args) else { return Locks::Everything };
             plan.may_be_long |= long_of(row, &queued.args).is_some();
+            let may_answer_much = row.at_once.is_some_and(|long| !long.is_surely_quick(&queued.args));
+            plan.may_answer_much |= may_answer_much;
             if matches!(handler, Handler::Data(_)) {
                 self.plan_keys(plan, row, &queued);
             }
-            plan.steps.push(Step { handler, keys_end: plan.keys.len() });
+            plan.steps.push(Step { handler, keys_end: plan.keys.len(), may_answer_much });
         }
         Locks::Keys
     }
@@ -201,6 +211,21 @@ impl<'s> Executor<'s> {
         let hash_of = |position: u32| self.server.keyspace.hash(args.at(position as usize));
         let keys = self.positions.iter().map(|p| (*p, known.take().unwrap_or_else(|| hash_of(*p))));
         plan.keys.extend(keys);
+    }
+
+    /// Whether a request whose reply may be long names a key of many elements. Most do not, and pay for no
+    /// closer look.
+    fn has_large_key<'k>(&self, db: u16, (queue, plan): (&'k Queue, &Plan), view: &View<'k>) -> bool {
+        let mut start = 0;
+        let mut steps = queue.iter().zip(&plan.steps);
+        self.server.restless.is_on()
+            || steps.any(|(queued, step)| {
+                let first = std::mem::replace(&mut start, step.keys_end);
+                step.may_answer_much
+                    && plan.keys.get(first).is_some_and(|(at, hash)| {
+                        view.elements(&view.key(db, queued.args.at(*at as usize), *hash)) >= MANY_ELEMENTS
+                    })
+            })
     }
 
     /// The keys of a queue that has come in earlier turns are no longer in the cache. One that is to run
@@ -226,7 +251,7 @@ impl<'s> Executor<'s> {
             answer_null(session, reply);
             return None;
         }
-        if plan.may_be_long
+        if (plan.may_be_long || plan.may_answer_much && self.has_large_key(session.db, (queue, plan), &view))
             && let Some(shared) = self.share_queue(session, (queue, plan), &mut view)
         {
             cold_path();

@@ -7,7 +7,7 @@
 //! client leaves no trace (CLIENT NO-TOUCH), or tracks keys and reads one that the queue changes: what it is
 //! told of then depends on which comes first.
 use super::Executor;
-use super::elsewhere::{RESTLESS_ONE_IN, Reading, long_of};
+use super::elsewhere::{RESTLESS_ONE_IN, Reading, long_at_once};
 use super::exec::{Handler, Plan};
 use super::remember::chooses_reads;
 use super::writing::TRIES_MAX;
@@ -104,7 +104,7 @@ impl<'s> Executor<'s> {
             let key = |(at, hash): &(u32, Hash)| view.key(db, queued.args.at(*at as usize), *hash);
             let keys = plan.keys()[keys].iter().map(key);
             let keys: Vec<Key<'k>> = keys.map(|key| filled.what_is_in(key)).collect();
-            if let Some(long) = long_of(row, &queued.args) {
+            if let Some(long) = long_at_once(row, &queued.args) {
                 view.begin_anew();
                 let work = (long.work)(&mut Call::new(view, queued.args, &keys, &mut reply));
                 steps = steps.saturating_add(work.unwrap_or(0));
