@@ -34,6 +34,9 @@ const LATE_TICKS: u32 = 10;
 const IDLE_ROUND_MS: i64 = 1000;
 /// While a script runs for long nothing expires; it is tried again after this time.
 const SHUT_OUT_PAUSE_MS: i64 = 50;
+/// A key is removed so long after its deadline. A client that counts the same time by itself (a lock that it
+/// holds, with CLIENT TRACKING) comes to its end before it is told that its key has gone.
+const EXPIRE_AFTER_MS: i64 = 5;
 /// How many keys one turn removes; the others go at the next turns, so that clients do not wait.
 const EXPIRE_BUDGET: usize = 256;
 
@@ -56,6 +59,11 @@ pub(super) struct Cron {
     spare_processor: SpareProcessor,
     /// Of scripts and libraries, at the last tick.
     generations: (u64, u64),
+}
+
+/// When a key with this deadline is removed.
+fn removed_at(deadline: Millis) -> Millis {
+    Millis(deadline.0.saturating_add(EXPIRE_AFTER_MS))
 }
 
 impl Worker<'_> {
@@ -162,7 +170,7 @@ impl Worker<'_> {
     pub(super) fn expire(&mut self) {
         let keyspace = &self.server.keyspace;
         let now = self.executor.now();
-        self.expire_due = keyspace.soonest_due();
+        self.expire_due = keyspace.soonest_due().map(removed_at);
         if self.expire_due.is_none_or(|due| due > now) || !self.may_expire() {
             return;
         }
@@ -174,7 +182,8 @@ impl Worker<'_> {
             return;
         }
         self.executor.lap();
-        self.expire_due = keyspace.expire(now, EXPIRE_BUDGET, &mut self.garbage);
+        let overdue = Millis(now.0 - EXPIRE_AFTER_MS);
+        self.expire_due = keyspace.expire(overdue, EXPIRE_BUDGET, &mut self.garbage).map(removed_at);
         let time_ns = net::Meter::new().ns(self.executor.lap());
         self.executor.end();
         let counters = self.executor.counters();

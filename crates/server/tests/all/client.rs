@@ -11,6 +11,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause between two questions about something that the server does in its own time.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// Keys that nobody asks for are removed so long after their deadlines.
+pub(crate) const REMOVED_AFTER: Duration = Duration::from_millis(5);
+
 /// Every engine that this machine's kernel allows.
 pub(crate) fn engines() -> Vec<EngineKind> {
     let kinds = [EngineKind::Epoll, EngineKind::Uring];

@@ -1,5 +1,5 @@
 //! INFO: which fields monitoring reads, and that their values are true.
-use crate::client::{Client, NOON_MS, bulk, config, request, start, start_at_noon};
+use crate::client::{Client, NOON_MS, REMOVED_AFTER, bulk, config, request, start, start_at_noon};
 use server::Config;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -321,7 +321,7 @@ fn the_work_of_expiry_is_told() {
     for i in 0..2000 {
         client.check(&format!("SET k:{i} v PX 1000"), "+OK\r\n");
     }
-    time.advance(Duration::from_secs(1));
+    time.advance(Duration::from_secs(1) + REMOVED_AFTER);
     client.wait_for("DBSIZE", ":0");
     let info = everything(&mut client);
     assert_eq!(number(&info, "expired_keys"), 2000.0);

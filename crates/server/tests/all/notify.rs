@@ -1,5 +1,5 @@
 //! Keyspace notifications: events of keys from any worker, and from no request at all.
-use crate::client::{Client, bulk, config, start, start_at_noon};
+use crate::client::{Client, REMOVED_AFTER, bulk, config, start, start_at_noon};
 use server::Config;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn keys_and_fields_that_expire_are_told_when_their_time_comes_though_nobody_asks
     client.check("HSETEX h PX 200 FIELDS 1 f 1", ":1\r\n");
     other.expect(&event("hset", "h"));
     other.expect(&event("hexpire", "h"));
-    time.advance(Duration::from_millis(100));
+    time.advance(Duration::from_millis(100) + REMOVED_AFTER);
     other.expect(&event("expired", "a"));
     time.advance(Duration::from_millis(100));
     other.expect(&event("hexpired", "h"));

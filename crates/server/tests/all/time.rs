@@ -1,5 +1,5 @@
 //! What happens as time goes by. Time is moved, not waited for.
-use crate::client::{Client, config, start_at_noon};
+use crate::client::{Client, REMOVED_AFTER, config, start_at_noon};
 use server::{Config, OutputLimit, OutputLimits};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn keys_go_when_their_time_comes_without_being_looked_at() {
     for i in 0..1000 {
         client.check(&format!("SET k:{i} v PX {}", 1000 + i), "+OK\r\n");
     }
-    time.advance(Duration::from_millis(1499));
+    time.advance(Duration::from_millis(1499) + REMOVED_AFTER);
     client.wait_for("DBSIZE", ":500");
     time.advance(Duration::from_millis(501));
     client.wait_for("DBSIZE", ":0");
@@ -136,12 +136,13 @@ fn a_clock_put_back_by_half_a_second_removes_no_key_before_its_time() {
     let (server, time) = start_at_noon(Config { worker_threads: 1, ..config() });
     let mut client = Client::connect(&server);
     client.check("SET first v PX 10", "+OK\r\n");
-    time.advance(Duration::from_secs(1));
+    time.advance(Duration::from_secs(1) + REMOVED_AFTER);
     client.wait_for("DBSIZE", ":0");
     time.jump(-500);
     for n in 0..1_000 {
         client.check(&format!("SET k:{n} v PX {}", 100 + n % 4 * 100), "+OK\r\n");
     }
+    time.advance(REMOVED_AFTER);
     for left in [750, 500, 250, 0] {
         time.advance(Duration::from_millis(99));
         client.wait_for("DBSIZE", &format!(":{}", left + 250));
