@@ -20,8 +20,8 @@ use std::time::UNIX_EPOCH;
 
 /// Which start of the machine this is, as the system tells it.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// No tail is longer: there are not so many threads.
-const FILE_BYTES_MAX: u64 = 4 << 30;
+/// No tail is longer: 256 threads and one lane more have 1 MB each.
+const FILE_BYTES_MAX: u64 = 512 << 20;
 
 /// Makes a new tail in this folder. None if that cannot be done, which the log is told.
 pub(super) fn make(server: &Server, config: &Config, folder: &Path) -> Option<Present> {
