@@ -449,6 +449,13 @@ impl AppendOnly {
         orders.is_loaded && orders.rewrites || orders.is_rewriting
     }
 
+    /// Whether it was asked for, and no file has the data yet.
+    pub(crate) fn is_beginning(&self) -> bool {
+        let orders = lock(&self.orders);
+        let is_to_begin = orders.is_loaded && orders.is_wanted && self.phase() == Phase::Off;
+        is_to_begin || self.phase() == Phase::Beginning
+    }
+
     /// Whether an attempt to begin has failed, and another follows.
     pub(crate) fn waits_to_begin(&self) -> bool {
         let orders = lock(&self.orders);
@@ -584,7 +591,9 @@ mod tests {
         assert!(!append.is_rewriting());
         assert_eq!(append.next_order(), Order::Stop);
         append.enter(Phase::Off);
+        assert!(!append.is_beginning());
         append.want(true);
+        assert!(append.is_beginning(), "nothing is saved yet");
         assert!(append.is_rewriting());
         assert_eq!(append.next_order(), Order::Rewrite);
         append.rewrites.end(Some(true), 0, 0);

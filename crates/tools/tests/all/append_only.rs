@@ -68,6 +68,19 @@ fn a_kill_while_the_file_begins_anew_loses_nothing_and_the_next_start_clears_up(
 }
 
 #[test]
+fn a_server_whose_file_was_asked_for_and_has_nothing_yet_does_not_end() {
+    let mut home = Home::new("begins");
+    home.start(&["--save", ""]);
+    home.told("DEBUG POPULATE 3000\r\nCONFIG SET rdb-key-save-delay 10000");
+    for _ in 0..5 {
+        let found = home.told("CONFIG SET appendonly yes\r\nSHUTDOWN");
+        assert!(found.contains("-ERR Errors trying to SHUTDOWN"), "{found}");
+        home.told("CONFIG SET appendonly no");
+        home.wait_for_info("aof_enabled:0\r\n");
+    }
+}
+
+#[test]
 fn the_file_follows_the_working_directory_when_it_begins_anew() {
     let mut home = Home::new("follows");
     let other = home.path.join("other").display().to_string();

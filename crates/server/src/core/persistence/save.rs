@@ -193,7 +193,7 @@ fn tell_status(server: &Server, text: &str) {
 /// Puts the append-only file on the disk before the server ends. False if the server has to go on, because
 /// the file has no base yet.
 fn end_append_only(server: &Server, is_forced: bool) -> bool {
-    if server.append.phase() == Phase::Beginning && !is_forced {
+    if server.append.is_beginning() && !is_forced {
         const WHY: &str = "Writing initial AOF, can't exit.";
         server.log.warning(WHY);
         tell_status(server, WHY);
