@@ -18,6 +18,8 @@ pub(crate) const STEP_BYTES: u64 = 1 << 8;
 /// Nobody asks how large so few elements are: to look at them takes as long as it does to run the request
 /// where they are small.
 pub(crate) const FEW_ELEMENTS: u64 = if cfg!(debug_assertions) { 4 } else { 32 };
+/// The same, to be compared with a number that a request names.
+pub(crate) const FEW: i64 = FEW_ELEMENTS as i64;
 /// An element that is removed, or stored, takes as long as several that are looked at.
 pub(crate) const STEPS_AN_EDIT: u64 = 4;
 /// The same of elements that a request names one by one, in so many words.

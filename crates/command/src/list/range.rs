@@ -11,9 +11,6 @@ use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags,
 use resp::{Args, Reply};
 use store::{End, Event, List};
 
-/// A range of fewer elements than this never takes long.
-const FEW: i64 = work::FEW_ELEMENTS as i64;
-
 pub(super) const LLEN: Command = Command {
     name: "LLEN",
     arity: Arity::Exactly(2),
@@ -150,7 +147,7 @@ fn ranged(call: &mut Call<'_, '_>) -> Option<u64> {
 /// Whether both ends of a range count from the same end of the list, and have little between them.
 fn names_few(args: &Args<'_>) -> bool {
     match (int(args.at(2)), int(args.at(3))) {
-        (Ok(start), Ok(stop)) => (start < 0) == (stop < 0) && stop.saturating_sub(start) < FEW,
+        (Ok(start), Ok(stop)) => (start < 0) == (stop < 0) && stop.saturating_sub(start) < work::FEW,
         _ => true,
     }
 }

@@ -143,9 +143,8 @@ fn given(call: &mut Call<'_, '_>) -> Option<u64> {
 
 /// Whether COUNT, where it usually stands, says that few entries are wanted of each stream.
 fn gives_few(args: &Args<'_>) -> bool {
-    const FEW: i64 = work::FEW_ELEMENTS as i64;
     let says_count = args.get(4).is_some_and(|word| is_word(word, "COUNT"));
-    says_count && args.get(5).and_then(parse_i64).is_some_and(|count| (1..FEW).contains(&count))
+    says_count && args.get(5).and_then(parse_i64).is_some_and(|count| (1..work::FEW).contains(&count))
 }
 
 /// How many entries are behind this id, up to `count`.

@@ -452,8 +452,11 @@ impl AppendOnly {
     /// Whether it was asked for, and no file has the data yet.
     pub(crate) fn is_beginning(&self) -> bool {
         let orders = lock(&self.orders);
-        let is_to_begin = orders.is_loaded && orders.is_wanted && self.phase() == Phase::Off;
-        is_to_begin || self.phase() == Phase::Beginning
+        match self.phase() {
+            Phase::Off => orders.is_loaded && orders.is_wanted,
+            Phase::Beginning => true,
+            Phase::On => false,
+        }
     }
 
     /// Whether an attempt to begin has failed, and another follows.

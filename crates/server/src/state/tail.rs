@@ -172,7 +172,7 @@ impl Tail {
     /// Records that are taken from here on are safe in the lanes. All gates are held, and so many were taken.
     pub(crate) fn trust_again(&self, taken: u64) {
         if let Some(present) = &mut *lock(&self.present) {
-            // Until the writer has looked, the head still has what is read end where the trust did.
+            // The head still says that the lanes end where they were distrusted. The writer corrects it.
             (present.is_distrusted, present.is_new, present.exposed) = (false, true, taken);
             self.publish(present.exposed());
         }
