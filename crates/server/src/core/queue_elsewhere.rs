@@ -23,14 +23,20 @@ pub(crate) struct QueueElsewhere {
     /// What the requests have come to.
     pub(in crate::core) outcomes: Vec<Outcome>,
     pub(in crate::core) tries: u32,
-    #[expect(dead_code, reason = "its end lets the keys go")]
-    pub(in crate::core) hold: Hold,
+    /// Its keys are held back from others; None: it only reads, and has its place where its keys were shared.
+    pub(in crate::core) hold: Option<Hold>,
 }
 
 impl QueueElsewhere {
     /// Whether no request of the queue may change data.
     pub(in crate::core) fn only_reads(&self) -> bool {
         self.steps.iter().all(|step| step.only_reads)
+    }
+
+    /// Whether it has its place before it is committed: whatever becomes of its keys then is behind it.
+    /// PFCOUNT reads, and may note something.
+    pub(in crate::core) fn has_its_place(&self) -> bool {
+        self.hold.is_none() && !self.made.is_change()
     }
 }
 

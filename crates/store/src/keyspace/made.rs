@@ -45,6 +45,11 @@ impl Made {
         self.counted.dirty > 0
     }
 
+    /// The command has changed no key.
+    pub fn only_what_it_counted(self) -> Made {
+        Made { values: Vec::new(), ..self }
+    }
+
     /// What of it is large, to be freed in the background because it is not wanted.
     pub fn into_garbage(self) -> impl Iterator<Item = Garbage> {
         self.values.into_iter().filter_map(|(_, value)| value?.into_garbage())

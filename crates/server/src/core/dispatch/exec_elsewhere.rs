@@ -2,7 +2,10 @@
 //! owner each, as one request that writes does (`writing`), and takes its place as one step.
 //!
 //! The keys that the client watches may have changed until then: EXEC answers null where they have, and
-//! nothing of it is seen. A queue runs where it is if a request of it needs more than its keys, if its user
+//! nothing of it is seen. One that only reads has its place where its keys were shared, as a request that
+//! reads has (`elsewhere`): nobody waits for it, and it runs once.
+//!
+//! A queue runs where it is if a request of it needs more than its keys, if its user
 //! may not send a request of it any more, or if somebody is shown every request (MONITOR); also if its
 //! client leaves no trace (CLIENT NO-TOUCH), or tracks keys and reads one that the queue changes: what it is
 //! told of then depends on which comes first.
@@ -125,7 +128,10 @@ impl<'s> Executor<'s> {
             Step { run, only_reads: row.flags.has(Flags::READONLY), keys }
         };
         let steps = queue.iter().zip(self.plan.steps());
-        let steps = steps.map(|(queued, (handler, keys))| step(queued, handler, keys)).collect();
+        let steps: Vec<_> = steps.map(|(queued, (handler, keys))| step(queued, handler, keys)).collect();
+        // What a client that tracks keys is told of depends on whether it had read them before.
+        let has_its_place = steps.iter().all(|step| step.only_reads) && !session.modes.has(Modes::TRACKING);
+        let hold = (!has_its_place).then(|| Hold::new(self.server.shared(), session.db, names.clone()));
         let elsewhere = Box::new(QueueElsewhere {
             steps,
             keys: self.plan.keys().to_vec(),
@@ -134,7 +140,7 @@ impl<'s> Executor<'s> {
             effects: self.wanted_effects(),
             outcomes: Vec::new(),
             tries: 0,
-            hold: Hold::new(self.server.shared(), session.db, names.clone()),
+            hold,
             names,
             queue,
         });
@@ -152,18 +158,19 @@ impl<'s> Executor<'s> {
         let watched = lent.session.watching.iter().flat_map(|all| &all.0).map(|watched| watched.hash);
         let locked = hashes.iter().copied().chain(watched);
         let mut view = keyspace.lock_shards_of(self.now.wall, &config.store, locked);
+        let has_its_place = elsewhere.has_its_place();
         let QueueElsewhere { names, before, made, effects, tries, steps, keys: all_keys, .. } =
             &mut *elsewhere;
         let all = names.iter().zip(&hashes);
         let keys: Vec<Key<'_>> = all.map(|(name, hash)| view.key(db, name, *hash)).collect();
         let is_overdue = |watched: &WatchedKey| view.has_overdue(watched.db, &watched.key, watched.hash);
-        let is_stale = lent.session.has_stale_watch(self.server, is_overdue);
+        let is_stale = !has_its_place && lent.session.has_stale_watch(self.server, is_overdue);
         let is_unheard = self.recorder.is_on() && effects.is_none();
         if is_stale {
             lent.reply.cut(0);
             lent.reply.null_array();
             self.let_go(view);
-        } else if is_unheard || !view.is_still(&keys, before) {
+        } else if !has_its_place && (is_unheard || !view.is_still(&keys, before)) {
             *tries += 1;
             if *tries <= TRIES_MAX {
                 let (now_before, aside) = view.take_along(&keys);
@@ -178,7 +185,8 @@ impl<'s> Executor<'s> {
             return self.run_queue_here(lent, *elsewhere);
         } else {
             let recording = self.recorder.begin(&self.server.journal, db, &view);
-            view.accept(&keys, std::mem::take(made));
+            let made = std::mem::take(made);
+            view.accept(&keys, if has_its_place { made.only_what_it_counted() } else { made });
             if let (Some(recording), Some((effects, _))) = (recording, effects.take()) {
                 self.recorder.end_made(recording, &self.server.journal, &mut view, effects);
             }
