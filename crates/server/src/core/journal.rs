@@ -2,7 +2,7 @@
 //! (`state/journal.rs`). It starts with the first reader.
 use crate::core::server::Server;
 use crate::state::gate::Alone;
-use crate::state::journal::AtRest;
+use crate::state::journal::{AtRest, Place};
 use disk::journal::Reader;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -37,5 +37,14 @@ pub(crate) fn attach(
         let builder = std::thread::Builder::new().name("sardine-journal".into());
         *thread = Some(builder.spawn(move || journal.work())?);
     }
-    Ok(server.journal.attach(at_rest, &server.keyspace, reader))
+    Ok(server.journal.attach(at_rest, &server.keyspace, (Place::Last, reader)))
+}
+
+/// This reader gets all records up to here, and has made sure of them when this returns: for that nobody
+/// waits but the caller.
+pub(crate) fn finish(server: &Server, reader: u64) {
+    let (all, mut rest) = enter_at_rest(server);
+    server.journal.bound((&all, &mut rest), &server.keyspace, reader);
+    drop((all, rest));
+    server.journal.settle();
 }

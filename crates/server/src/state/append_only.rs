@@ -136,7 +136,9 @@ struct Orders {
     is_wanted: bool,
     /// It is to begin, or to begin anew, and the thread has not looked yet.
     rewrites: bool,
-    /// The thread is at that.
+    /// Its tail is to be made anew.
+    wants_tail: bool,
+    /// The thread is at a rewrite.
     is_rewriting: bool,
     /// The data is loaded: until then orders are kept. A snapshot of a part of it would take the place of
     /// all.
@@ -147,6 +149,8 @@ struct Orders {
 /// What the thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
+    /// Its tail is lost, and another is made.
+    Tail,
     /// It begins where it is off and wanted, and else begins anew.
     Rewrite,
     Stop,
@@ -409,10 +413,12 @@ impl AppendOnly {
 
     /// The last write has failed for this reason, or has not. Returns whether that is new.
     pub(crate) fn note_failure(&self, why: Option<String>) -> bool {
-        let is_new = self.has_failed.load(Relaxed) != why.is_some();
+        let mut failure = lock(&self.failure);
+        let has_failed = why.is_some();
+        let is_new = self.has_failed.load(Relaxed) != has_failed || *failure != why.as_deref().unwrap_or("");
         if is_new {
-            *lock(&self.failure) = why.clone().unwrap_or_default();
-            self.has_failed.store(why.is_some(), Relaxed);
+            *failure = why.unwrap_or_default();
+            self.has_failed.store(has_failed, Relaxed);
         }
         is_new
     }
@@ -477,6 +483,12 @@ impl AppendOnly {
         true
     }
 
+    /// Has its tail be made anew.
+    pub(crate) fn order_tail(&self) {
+        lock(&self.orders).wants_tail = true;
+        self.ordered.notify_one();
+    }
+
     /// The configuration file names another folder than the one that it is in, or does not.
     pub(crate) fn note_to_move(&self, is_so: bool) {
         self.is_to_move.store(is_so, Release);
@@ -513,6 +525,9 @@ impl AppendOnly {
             }
             if orders.is_loaded && !orders.is_wanted && self.phase() != Phase::Off {
                 return Order::Stop;
+            }
+            if std::mem::take(&mut orders.wants_tail) && self.phase() == Phase::On {
+                return Order::Tail;
             }
             if orders.is_loaded && std::mem::take(&mut orders.rewrites) {
                 orders.is_rewriting = true;

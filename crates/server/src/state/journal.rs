@@ -111,6 +111,13 @@ struct Buffers {
 /// Nothing is handed on while this is there, so readers may come and go.
 pub(crate) struct AtRest<'j>(MutexGuard<'j, Delivery>);
 
+/// Where a reader has its place among all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    First,
+    Last,
+}
+
 /// Those who read, and what waits for its turn.
 struct Delivery {
     merge: Merge,
@@ -120,8 +127,9 @@ struct Delivery {
 
 struct Reading {
     id: u64,
-    /// The first record that it reads.
+    /// The first record that it reads, and behind the last.
     from: u64,
+    until: u64,
     reader: Box<dyn Reader>,
 }
 
@@ -390,59 +398,28 @@ impl Journal {
         drop(self.delivery());
     }
 
-    /// This reader gets all records from here on. Returns its id.
+    /// This reader gets all records from here on. At every turn it is called in its `place` among those that
+    /// are there already. Returns its id.
     pub(crate) fn attach(
         &self,
         (_, rest): (&Alone<'_>, &mut AtRest<'_>),
         keyspace: &Keyspace,
-        reader: Box<dyn Reader>,
+        (place, reader): (Place, Box<dyn Reader>),
     ) -> u64 {
-        self.attach_at(usize::MAX, &mut rest.0, keyspace, reader)
-    }
-
-    /// The same, and at every turn it is called before those that are there already.
-    pub(crate) fn attach_first(
-        &self,
-        (_, rest): (&Alone<'_>, &mut AtRest<'_>),
-        keyspace: &Keyspace,
-        reader: Box<dyn Reader>,
-    ) -> u64 {
-        self.attach_at(0, &mut rest.0, keyspace, reader)
-    }
-
-    fn attach_at(
-        &self,
-        place: usize,
-        delivery: &mut Delivery,
-        keyspace: &Keyspace,
-        reader: Box<dyn Reader>,
-    ) -> u64 {
-        let from = self.next.0.load(Relaxed);
-        if !self.is_on() {
-            // What was recorded while the last reader left. Keys may go by themselves even now, which is
-            // counted under the lock of the last lane: so what comes after this is counted from nothing.
-            let (gone, lanes) = self.lanes.split_last().expect("there is a lane for that");
-            let mut gone = gone.lock();
-            self.let_go(&std::mem::take(&mut gone.published));
-            lanes.iter().for_each(|lane| self.let_go(&std::mem::take(&mut lane.lock().published)));
-            self.waiting_bytes.store(0, Relaxed);
-            self.waiting_records.store(0, Relaxed);
-            drop(gone);
-            delivery.merge = Merge::new(self.lanes.len(), from);
-            keyspace.record(true);
-            self.is_on.store(true, Relaxed);
-        }
-        let id = delivery.next_id;
-        delivery.next_id += 1;
-        let place = place.min(delivery.readers.len());
-        delivery.readers.insert(place, Reading { id, from, reader });
+        let Delivery { readers, next_id, .. } = &mut *rest.0;
+        let (id, from) = (*next_id, self.taken());
+        *next_id += 1;
+        let index = if place == Place::First { 0 } else { readers.len() };
+        readers.insert(index, Reading { id, from, until: u64::MAX, reader });
+        self.note_readers(readers, keyspace);
         id
     }
 
     /// This reader gets all records up to here, and no more.
-    pub(crate) fn detach(&self, (alone, rest): (&Alone<'_>, &mut AtRest<'_>), keyspace: &Keyspace, id: u64) {
-        self.turn_of(&mut rest.0);
-        drop(self.part_with((alone, rest), keyspace, id));
+    pub(crate) fn bound(&self, (all, rest): (&Alone<'_>, &mut AtRest<'_>), keyspace: &Keyspace, id: u64) {
+        let (readers, until) = (&mut rest.0.readers, self.position(all));
+        readers.iter_mut().filter(|reading| reading.id == id).for_each(|reading| reading.until = until);
+        self.note_readers(readers, keyspace);
     }
 
     /// This reader gets nothing more, not even what waits for its turn. It is returned, since what it holds
@@ -456,11 +433,21 @@ impl Journal {
         let readers = &mut rest.0.readers;
         let index = readers.iter().position(|reading| reading.id == id)?;
         let parted = readers.remove(index);
+        self.note_readers(readers, keyspace);
         if readers.is_empty() {
-            keyspace.record(false);
-            self.is_on.store(false, Relaxed);
+            // What waited for it alone is let go.
+            self.turn_of(&mut rest.0);
         }
         Some(parted.reader)
+    }
+
+    /// What changes is recorded while there is somebody who reads on.
+    fn note_readers(&self, readers: &[Reading], keyspace: &Keyspace) {
+        let is_on = readers.iter().any(|reading| reading.until == u64::MAX);
+        if is_on != self.is_on() {
+            keyspace.record(is_on);
+            self.is_on.store(is_on, Relaxed);
+        }
     }
 
     /// Whether replies wait for what is read. Otherwise one wake-up is for many batches.
@@ -498,9 +485,11 @@ impl Journal {
         merge.drain(&mut |runs| {
             bytes += runs.iter().map(Run::used_bytes).sum::<usize>();
             for reading in readers.iter_mut() {
+                // What was taken at an instant is published at it, so no run is on both sides of one.
                 let from = runs.partition_point(|run| run.first < reading.from);
-                if from < runs.len() {
-                    reading.reader.take(&runs[from..]);
+                let until = runs.partition_point(|run| run.first < reading.until);
+                if from < until {
+                    reading.reader.take(&runs[from..until]);
                 }
             }
         });

@@ -15,6 +15,8 @@ use disk::aof::tail::{HEAD_BYTES, Head, Kept, Memory, Origin, Place, Ring, note_
 use net::{MappedFile, MappedPart};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::sync::{Arc, Mutex};
@@ -45,8 +47,34 @@ pub(crate) struct Present {
     is_new: bool,
     /// Another folder counts as well.
     is_distrusted: bool,
+    name: Name,
+    /// Its name is not there any more, or is that of another file.
+    has_no_name: bool,
     /// Somebody was told that it is lost.
     is_told: bool,
+}
+
+/// Where a start will look for the file, and what it is known by.
+#[derive(Clone, PartialEq, Eq)]
+struct Name {
+    path: Arc<Path>,
+    device: u64,
+    number: u64,
+}
+
+impl Name {
+    fn of(path: &Path, file: &File) -> io::Result<Name> {
+        let about = file.metadata()?;
+        Ok(Name { path: path.into(), device: about.dev(), number: about.ino() })
+    }
+
+    /// Whether it is there, as far as that can be told.
+    fn is_there(&self) -> bool {
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(about) => (about.dev(), about.ino()) == (self.device, self.number),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
 }
 
 /// A part of the file.
@@ -66,7 +94,8 @@ impl Memory for Mapped {
 
 impl Present {
     /// Begins a tail in this new, empty file, with a lane for each of so many threads and one for all others.
-    pub(crate) fn begin(file: &File, origin: Origin, lanes: usize) -> io::Result<Present> {
+    pub(crate) fn begin((path, file): (&Path, &File), origin: Origin, lanes: usize) -> io::Result<Present> {
+        let name = Name::of(path, file)?;
         let ring = ring_bytes(lanes);
         let lanes = std::iter::repeat_n(HEAD_BYTES + ring, lanes);
         let lens: Vec<usize> = std::iter::once(HEAD_BYTES).chain(lanes).collect();
@@ -84,8 +113,15 @@ impl Present {
             exposed: 0,
             is_new: true,
             is_distrusted: false,
+            name,
+            has_no_name: false,
             is_told: false,
         })
+    }
+
+    /// Whether what is put there may not be found.
+    fn is_lost(&self) -> bool {
+        self.has_no_name || self.file.is_lost()
     }
 
     fn exposed(&self) -> u64 {
@@ -206,15 +242,25 @@ impl Tail {
         lock(&self.present).is_some()
     }
 
-    /// Whether there is one whose file takes what is put there.
+    /// Whether there is one in which a start will find what is put there.
     pub(crate) fn is_in_force(&self) -> bool {
-        lock(&self.present).as_ref().is_some_and(|present| !present.file.is_lost())
+        lock(&self.present).as_ref().is_some_and(|present| !present.is_lost())
     }
 
-    /// Whether its file has ceased to take what is put there, and that is news.
+    /// Looks whether its file is where a start will look for it, which may take long where the disk hangs.
+    pub(crate) fn look_for_name(&self) {
+        let name = lock(&self.present).as_ref().map(|present| present.name.clone());
+        if let Some(name) = name.filter(|name| !name.is_there())
+            && let Some(present) = lock(&self.present).as_mut().filter(|present| present.name == name)
+        {
+            present.has_no_name = true;
+        }
+    }
+
+    /// Whether it is lost, and that is news.
     pub(crate) fn note_lost(&self) -> bool {
         let mut present = lock(&self.present);
-        let lost = present.as_mut().filter(|present| present.file.is_lost());
+        let lost = present.as_mut().filter(|present| present.is_lost());
         lost.is_some_and(|present| !std::mem::replace(&mut present.is_told, true))
     }
 }

@@ -8,6 +8,7 @@ use crate::home::Home;
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 const OK: &str = "+OK\r\n";
@@ -364,6 +365,93 @@ fn while_a_disk_hangs_the_file_moves_or_ends_and_reads_go_on() {
         let found = restarted(&mut home, &options, "MGET there behind");
         assert_eq!(found, format!("*2\r\n$1\r\n1\r\n$1\r\n1\r\n{OK}"), "{moves}");
     }
+}
+
+/// The end of an increment that is cut off for another attempt was not safe at any time, and the tail knows.
+#[test]
+fn what_was_kept_back_and_is_answered_when_the_settings_change_outlives_the_process() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    for (fault, why) in FAULTS {
+        let mut home = Home::new("cut-off");
+        home.start(&options);
+        // The lanes begin again from their first byte now and then.
+        home.told(&format!("{}RPUSH l 1", format!("SET long {}\r\n", "x".repeat(50_000)).repeat(4)));
+        set_disk(&home, "FORGETFUL");
+        let mut client = Client::new(&home);
+        client.send("RPUSH l 2");
+        is_refused(&home, "Input/output error");
+        set_disk(&home, fault);
+        home.wait_for("attempt", |home| home.told("SET other 1").contains(why).then_some(()));
+        assert!(client.has_no_reply());
+        assert_eq!(home.told("CONFIG SET appendfsync everysec"), format!("{OK}{OK}"));
+        assert_eq!(client.reply(), ":2\r\n");
+        assert_eq!(
+            restarted(&mut home, &options, "LLEN l"),
+            format!(":2\r\n{OK}"),
+            "{fault}: {}",
+            home.log()
+        );
+    }
+}
+
+/// One request after the other, until nobody wants more. Returns how many.
+fn write_on(home: &Home, is_over: &AtomicBool) -> u64 {
+    let (mut client, mut count) = (Client::new(home), 0);
+    while !is_over.load(Relaxed) {
+        client.send("INCR written");
+        assert!(client.reply().starts_with(':'));
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn a_disk_that_begins_to_hang_as_the_file_ends_stops_nobody() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"];
+    let (mut home, is_over) = (Home::new("hangs-at-the-end"), AtomicBool::new(false));
+    home.start(&options);
+    home.told("SET there 1");
+    let home = &home;
+    let written: u64 = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..3).map(|_| scope.spawn(|| write_on(home, &is_over))).collect();
+        for round in 0..20 {
+            let mut admin = Client::new(home);
+            admin.send("CONFIG SET appendonly no");
+            assert_eq!(admin.reply(), OK);
+            std::thread::sleep(Duration::from_micros(100 * (round % 8)));
+            set_disk(home, "STUCK");
+            (0..5).for_each(|_| reads_go_on(home));
+            set_disk(home, "OK");
+            home.wait_for_info("aof_enabled:0\r\n");
+            home.told("CONFIG SET appendonly yes");
+            home.wait_for_info(&format!("aof_rewrites:{}\r\n", round + 1));
+        }
+        is_over.store(true, Relaxed);
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
+    });
+    let length = written.to_string().len();
+    let expected = format!("${length}\r\n{written}\r\n{OK}");
+    assert_eq!(home.told("GET written"), expected);
+}
+
+#[test]
+fn a_file_that_only_begins_is_given_up_while_the_disk_hangs() {
+    let mut home = Home::new("hangs-at-the-beginning");
+    home.start(&["--save", ""]);
+    home.told("SET there 1\r\nDEBUG POPULATE 300000");
+    for _ in 0..10 {
+        home.told("CONFIG SET appendonly yes");
+        home.wait_for_info("aof_rewrite_in_progress:1\r\n");
+        home.told("SET a 0");
+        home.told("DEBUG DISK STUCK\r\nSET a 1\r\nCONFIG SET appendonly no");
+        (0..5).for_each(|_| reads_go_on(&home));
+        assert_eq!(home.told("SET a 2"), format!("{OK}{OK}"));
+        set_disk(&home, "OK");
+        home.wait_for_info("aof_rewrite_in_progress:0\r\n");
+    }
+    home.told("CONFIG SET appendonly yes");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    assert_eq!(home.told("SET a 3\r\nWAITAOF 1 0 0"), format!("{OK}*2\r\n:1\r\n:0\r\n{OK}"));
 }
 
 #[test]

@@ -33,6 +33,7 @@ use crate::core::server::Server;
 use crate::state::append_only::{Files, Opened, Order, Phase, lock};
 use crate::state::clock::Stopwatch;
 use crate::state::config::{AppendSync, Config, reason};
+use crate::state::journal::Place;
 use crate::state::persistence::{Save, UNWRITTEN};
 use disk::aof::manifest::{Manifest, Part};
 use std::io;
@@ -67,6 +68,7 @@ fn work(server: &Server) {
     loop {
         match server.append.next_order() {
             Order::End => return,
+            Order::Tail => tail::begin_anew(server, &server.config()),
             Order::Rewrite => rewrite(server),
             Order::Stop => stop(server),
         }
@@ -343,7 +345,7 @@ fn freeze_and_switch(server: &Server, file: Option<Opened>, way: Way) -> Result<
         (Some(file), Some(rest)) if way == Way::Moves => {
             let role = Role::new(Standing::Beside);
             let beside = Box::new(Writer::new(server, &role, file, position));
-            let reader = server.journal.attach_first((&all, rest), &server.keyspace, beside);
+            let reader = server.journal.attach((&all, rest), &server.keyspace, (Place::First, beside));
             writer = Some((reader, role));
         }
         (Some(file), Some(rest)) => {
@@ -456,22 +458,22 @@ fn list(server: &Server, (config, files): (&Config, &Mutex<Files>), manifest: Ma
 /// Turns it off: what was appended is put on the disk, and its files stay as they are.
 fn stop(server: &Server) {
     server.log.notice("Turning the append-only file off");
-    // Outside the gates: it waits for the disk.
-    server.journal.settle();
     let reader = *lock(&server.append.reader);
-    reader.into_iter().for_each(|reader| leave(server, Way::GoesOn, reader));
+    if let Some(reader) = reader {
+        journal::finish(server, reader);
+        leave(server, Way::GoesOn, reader);
+    }
 }
 
-/// Nothing is appended by this reader any more.
+/// Nothing is appended by this reader any more, not even what waits for its turn.
 fn leave(server: &Server, way: Way, reader: u64) {
-    let (append, mut claim, mut given_up) = (&server.append, None, None);
+    let (append, mut claim) = (&server.append, None);
     let (all, mut rest) = journal::enter_at_rest(server);
+    let parted = server.journal.part_with((&all, &mut rest), &server.keyspace, reader);
     if way == Way::Moves {
-        given_up = server.journal.part_with((&all, &mut rest), &server.keyspace, reader);
         append.count_one();
         server.journal.tail.trust_again(server.journal.taken());
     } else {
-        server.journal.detach((&all, &mut rest), &server.keyspace, reader);
         *lock(&append.reader) = None;
         server.journal.set_tail(&all, None);
         let mut files = lock(&append.files);
@@ -483,7 +485,7 @@ fn leave(server: &Server, way: Way, reader: u64) {
         server.persistence.refuse(UNWRITTEN, false);
     }
     drop((all, rest));
-    drop(given_up);
+    drop(parted);
     if let Some((_claim, folder)) = claim {
         // Before the folder may be another server's.
         tail::remove(server, &server.config(), &folder);
@@ -555,6 +557,17 @@ pub(crate) fn rewrite_if_due(server: &Server, config: &Config) {
 fn order(server: &Server) {
     match start(server) {
         Ok(()) => drop(server.append.order_rewrite()),
+        Err(error) => server.log.warning(&format!("no thread for the append-only file: {}", reason(&error))),
+    }
+}
+
+/// The tail is lost: another is made.
+pub(super) fn replace_tail(server: &Server) {
+    server.log.warning(
+        "The tail of the append-only file was removed, or can't be written any more: another is to be made",
+    );
+    match start(server) {
+        Ok(()) => server.append.order_tail(),
         Err(error) => server.log.warning(&format!("no thread for the append-only file: {}", reason(&error))),
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn make(server: &Server, config: &Config, folder: &Path) -> Option<Pr
 fn try_to_make(disk: &Disk, path: &Path, lanes: usize) -> io::Result<Present> {
     remove_at(disk, path)?;
     let file = disk.create_to_map(path)?;
-    let begun = origin(&file).and_then(|origin| Present::begin(&file, origin, lanes));
+    let begun = origin(&file).and_then(|origin| Present::begin((path, &file), origin, lanes));
     if begun.is_err() {
         let _ = disk.remove(path);
     }
@@ -147,10 +147,25 @@ fn append_missing(
     }
 }
 
-/// The append-only file is on, in this folder: what is answered is kept from here on.
+/// The append-only file is on: what is answered is kept from here on.
 pub(super) fn begin(server: &Server, config: &Config) {
     let folder = lock(&server.append.files).folder.clone();
-    let tail = make(server, config, &folder);
+    put_in_force(server, make(server, config, &folder));
+}
+
+/// Somebody has removed the tail, or it can be written no more. Where another cannot be made the folder may
+/// have got another name, and it is there still.
+pub(super) fn begin_anew(server: &Server, config: &Config) {
+    let folder = lock(&server.append.files).folder.clone();
+    if !server.journal.tail.is_in_force()
+        && let Some(tail) = make(server, config, &folder)
+    {
+        put_in_force(server, Some(tail));
+        server.log.notice("The append-only file has a new tail");
+    }
+}
+
+fn put_in_force(server: &Server, tail: Option<Present>) {
     let all = server.enter_alone();
     server.journal.set_tail(&all, tail);
     drop(all);

@@ -12,6 +12,7 @@
 //! replies that are kept stay so: nothing was acknowledged that may be lost (`disk::aof::increment`).
 use super::appended::Appended;
 use super::aside::Aside;
+use super::rewrite::replace_tail;
 use crate::core::server::Server;
 use crate::state::append_only::{AppendOnly, Opened, Phase, lock};
 use crate::state::clock::Stopwatch;
@@ -34,6 +35,8 @@ const RETRY: Duration = Duration::from_millis(100);
 /// How long after one sync `everysec` makes the next. One that takes longer has writes wait: else more than
 /// that could be lost.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether the tail's file is there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The log is told of a failure that lasts so often.
 const TELL_EVERY: Duration = Duration::from_secs(30);
 
@@ -100,6 +103,8 @@ pub(super) struct Writer {
     told_s: i64,
     /// Since the last sync.
     synced: Stopwatch,
+    /// Since somebody has looked whether the tail's file is there.
+    looked: Stopwatch,
     /// The disk has all records below this number.
     synced_to: u64,
     aside: Option<Aside>,
@@ -134,6 +139,7 @@ impl Writer {
             rests: false,
             told_s: 0,
             synced: Stopwatch::start(),
+            looked: Stopwatch::start(),
             synced_to: next,
             aside: None,
             is_slow: false,
@@ -316,17 +322,20 @@ impl Writer {
         (self.synced_to, if waits { self.synced_to } else { self.next })
     }
 
-    /// The system has all that was taken: the tail need not keep it.
-    fn tell_written(&self, server: &Server) {
-        if self.role.is(Standing::Alone) {
+    /// The system has all that was taken, and nothing will have the file be shorter again: the tail need not
+    /// keep it. What waits for a sync may be cut off where that fails ([`Keep::UntilSynced`]).
+    fn tell_written(&mut self, server: &Server) {
+        let stays = self.keep == Keep::Nothing || !self.current.is_unsynced();
+        if stays && self.role.is(Standing::Alone) {
             let Writer { number, next, .. } = *self;
             let place = Place { file: number, len: self.current.len(), next, db: self.stream.db() };
             server.journal.tail.commit(place);
+            if self.looked.elapsed_ns() > LOOK_EVERY.as_nanos() as u64 {
+                self.looked = Stopwatch::start();
+                server.journal.tail.look_for_name();
+            }
             if server.journal.tail.note_lost() {
-                server.log.warning(
-                    "The tail of the append-only file can't be written any more. Until the file begins anew, a \
-                     server that is killed loses what it answered last",
-                );
+                replace_tail(server);
             }
         }
     }
@@ -360,7 +369,7 @@ impl Writer {
     }
 
     fn write(&mut self, server: &Server, must_sync: bool) -> io::Result<Option<Duration>> {
-        let append = &self.append;
+        let append = &server.append;
         while let Some((end, file)) = self.former.front_mut() {
             // What a newer snapshot has need not be written.
             if append.covered() < *end {
@@ -389,6 +398,9 @@ impl Writer {
         };
         if due.is_zero() {
             self.sync(server, must_sync)?;
+            if self.keep == Keep::UntilSynced {
+                self.tell_written(server);
+            }
         }
         Ok((!due.is_zero() && due != Duration::MAX).then_some(due))
     }
