@@ -26,6 +26,9 @@
 //! These may depend on it, and are not read ([`Head::stop_at`]). Those in between do not, and may have been
 //! answered.
 //!
+//! Where more numbers are missing than that, and nothing is exposed, the file is a copy of which each part
+//! was taken at another moment.
+//!
 //! No whole command of the file is written over because of this: what stands there behind `len` has to be
 //! what the entries say, or the beginning of that, which is completed. What is cut off is an exposed record,
 //! or a time, that does not end. Otherwise somebody else has written to the file, or one of both is a copy,
@@ -70,6 +73,9 @@ const CUTS: usize = 32;
 /// The numbers of a slot.
 const SLOT_WORDS: usize = 5 + 2 * CUTS;
 const SLOT_BYTES: usize = SLOT_WORDS * 8;
+/// A killed thread has numbered one record at most that it has not put down. There are no more threads that
+/// write than this for each lane.
+const GAPS_A_LANE: u64 = 4;
 /// No database is selected.
 const NO_DB: u64 = u64::MAX;
 
@@ -349,11 +355,24 @@ impl Left {
             read_lane(lane, &state, &mut entries)?;
         }
         entries.sort_by_key(|entry| entry.number);
-        if entries.is_sorted_by(|one, other| one.number < other.number) {
-            Ok(Some(Left { state, entries }))
-        } else {
-            Err("a number is there twice")
+        if !entries.is_sorted_by(|one, other| one.number < other.number) {
+            return Err("a number is there twice");
         }
+        let left = Left { state, entries };
+        if left.lacks() > GAPS_A_LANE * lanes as u64 {
+            return Err("it lacks records, like a copy that was taken while the server ran");
+        }
+        Ok(Some(left))
+    }
+
+    /// How many records are missing that were not exposed.
+    fn lacks(&self) -> u64 {
+        let end = self
+            .entries
+            .last()
+            .filter(|_| self.state.stop == u64::MAX)
+            .map(|last| last.number.saturating_add(1));
+        end.map_or(0, |end| (end - self.state.place.next).saturating_sub(self.entries.len() as u64))
     }
 
     /// Which of these increments is to have what is left: the one that was written to, or the next where that

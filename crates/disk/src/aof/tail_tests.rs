@@ -372,6 +372,26 @@ fn a_tail_of_another_time_does_not_count() {
     assert!(Left::read(&vec![0; tail.len()], ORIGIN).unwrap().is_none(), "never begun");
 }
 
+/// A copy reads one part after the other, while all are written to.
+#[test]
+fn a_copy_whose_parts_are_of_different_moments_is_refused() {
+    let mut process = Process::begin(4);
+    let mut keep_until = |end: u64| {
+        (process.next()..end).for_each(|number| {
+            let ring = &mut process.rings[number as usize % LANES];
+            assert!(ring.keep(number, Kept::Words(0, b"*1\r\n$4\r\nPING\r\n")));
+            process.records.push((Records::default(), Vec::new()));
+        });
+        Scene::after(&process.acts.0.lock().unwrap()).tail
+    };
+    let (early, late) = (keep_until(2), keep_until(60));
+    assert!(Left::read(&early, ORIGIN).unwrap().is_some() && Left::read(&late, ORIGIN).unwrap().is_some());
+    for behind in [HEAD_BYTES + LANE_BYTES, HEAD_BYTES + 2 * LANE_BYTES] {
+        let copy = [&early[..behind], &late[behind..]].concat();
+        assert!(Left::read(&copy, ORIGIN).is_err(), "{behind}");
+    }
+}
+
 #[test]
 fn any_bytes_are_read_or_refused() {
     let mut process = Process::begin(5);

@@ -5,23 +5,18 @@ use crate::state::gate::Alone;
 use crate::state::journal::{AtRest, Place};
 use disk::journal::Reader;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
-
-/// So long all clients wait at first for the end of a turn, and twice as long each time that was too short.
-const PATIENCE: Duration = Duration::from_millis(2);
 
 /// All gates, at a moment when nothing is handed to the readers: they may come and go. One may be waiting for
-/// a disk that hangs. That is waited for outside the gates.
+/// a disk that hangs. That is waited for outside the gates, and meanwhile no other turn begins.
 pub(crate) fn enter_at_rest(server: &Server) -> (Alone<'_>, AtRest<'_>) {
-    let mut patience = PATIENCE;
+    let _wish = server.journal.wish_for_rest();
     loop {
+        server.journal.await_turn();
         let all = server.enter_alone();
-        if let Some(rest) = server.journal.at_rest(patience) {
+        // Somebody else may have begun one, who settles.
+        if let Some(rest) = server.journal.at_rest() {
             return (all, rest);
         }
-        drop(all);
-        server.journal.await_turn();
-        patience *= 2;
     }
 }
 

@@ -42,8 +42,11 @@ const MUCH_BYTES: usize = 1 << 20;
 /// A group of records is whole when no more have come for so long, which is a quarter of the time of a sync.
 const GATHER_PAUSE_MIN: Duration = Duration::from_micros(50);
 const GATHER_PAUSE_MAX: Duration = Duration::from_millis(1);
-/// Whoever waits for the end of a turn looks so often.
+/// Whoever has all gates waits so long for the end of a turn, and looks so often.
+const PATIENCE: Duration = Duration::from_millis(2);
 const LOOK_EVERY: Duration = Duration::from_micros(50);
+/// The thread looks so often whether it may go on.
+const GIVE_WAY: Duration = Duration::from_millis(1);
 /// So many buffers are kept for each lane to be used again, if they are not larger than this. They are given
 /// back when nothing comes for a while.
 const SPARE_MAX: usize = 8;
@@ -69,6 +72,8 @@ pub(crate) struct Journal {
     behind: AtomicU8,
     /// How often the thread has begun or ended to hand records on: odd while it does.
     turns: AtomicU64,
+    /// How many wait for a moment at which it hands nothing on.
+    wishes: AtomicUsize,
     /// How removals read: `command::Words`.
     words: AtomicU8,
     delivery: Mutex<Delivery>,
@@ -110,6 +115,16 @@ struct Buffers {
 
 /// Nothing is handed on while this is there, so readers may come and go.
 pub(crate) struct AtRest<'j>(MutexGuard<'j, Delivery>);
+
+/// Somebody waits for such a moment ([`Journal::wish_for_rest`]).
+pub(crate) struct Wish<'j>(&'j Journal);
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        self.0.wishes.fetch_sub(1, AcqRel);
+        self.0.wake();
+    }
+}
 
 /// Where a reader has its place among all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +183,7 @@ impl Journal {
             wanted_records: AtomicUsize::new(usize::MAX),
             behind: AtomicU8::new(0),
             turns: AtomicU64::new(0),
+            wishes: AtomicUsize::new(0),
             words: AtomicU8::new(0),
             delivery: Mutex::new(Delivery {
                 merge: Merge::new(workers + 1, 0),
@@ -379,15 +395,29 @@ impl Journal {
         self.sleep.woken.notify_one();
     }
 
-    /// Waits for the end of the present turn, for about so long: a reader may wait for its disk. Whoever has
-    /// all gates keeps all clients waiting meanwhile.
-    pub(crate) fn at_rest(&self, patience: Duration) -> Option<AtRest<'_>> {
+    /// While this is there the thread begins no turn, and whoever waits for the end of the present one need
+    /// not wait for the next as well.
+    pub(crate) fn wish_for_rest(&self) -> Wish<'_> {
+        self.wishes.fetch_add(1, AcqRel);
+        Wish(self)
+    }
+
+    /// Waits while somebody wishes for rest.
+    fn give_way(&self) {
+        while self.wishes.load(Acquire) > 0 && !self.is_ending.load(Acquire) {
+            let lock = self.sleep.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(self.sleep.woken.wait_timeout(lock, GIVE_WAY));
+        }
+    }
+
+    /// The end of the present turn, if that comes soon. Whoever has all gates keeps all clients waiting.
+    pub(crate) fn at_rest(&self) -> Option<AtRest<'_>> {
         let began = Stopwatch::start();
         loop {
             match self.delivery.try_lock() {
                 Ok(delivery) => return Some(AtRest(delivery)),
                 Err(TryLockError::Poisoned(error)) => return Some(AtRest(error.into_inner())),
-                Err(_) if u128::from(began.elapsed_ns()) > patience.as_nanos() => return None,
+                Err(_) if u128::from(began.elapsed_ns()) > PATIENCE.as_nanos() => return None,
                 Err(_) => std::thread::sleep(LOOK_EVERY),
             }
         }
@@ -515,6 +545,7 @@ impl Journal {
         let mut group = Group::default();
         while !self.is_ending.load(Acquire) {
             self.gather(&group);
+            self.give_way();
             let began = Stopwatch::start();
             self.turns.fetch_add(1, Relaxed);
             let (records, due) = self.turn();
