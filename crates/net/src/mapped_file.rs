@@ -19,7 +19,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// So many files can be mapped at a time; the handler looks at all of them.
 const FILES_MAX: usize = 64;
@@ -172,8 +172,10 @@ fn map(file: &File, len: usize) -> io::Result<NonNull<u8>> {
     NonNull::new(mapped.cast()).ok_or_else(|| io::Error::other("mapped at nothing"))
 }
 
-/// Installs the handler, once for the process.
+/// Installs the handler, once for the process. When this returns it is installed, whoever did that.
 fn handle_faults() -> io::Result<()> {
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     if BEFORE.get().is_some() {
         return Ok(());
     }
