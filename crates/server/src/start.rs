@@ -221,7 +221,7 @@ impl Running {
 
     /// That reader gets what has changed the data so far, and no more.
     pub fn end_journal(&self, reader: u64) {
-        journal::finish(&self.server, reader);
+        journal::finish(&self.server, reader, || ());
         let (all, mut rest) = journal::enter_at_rest(&self.server);
         drop(self.server.journal.part_with((&all, &mut rest), &self.server.keyspace, reader));
     }

@@ -36,10 +36,11 @@ pub(crate) fn attach(
 }
 
 /// This reader gets all records up to here, and has made sure of them when this returns: for that nobody
-/// waits but the caller.
-pub(crate) fn finish(server: &Server, reader: u64) {
+/// waits but the caller. `note` is called at the moment from which on nothing is recorded for it.
+pub(crate) fn finish(server: &Server, reader: u64, note: impl FnOnce()) {
     let (all, mut rest) = enter_at_rest(server);
     server.journal.bound((&all, &mut rest), &server.keyspace, reader);
+    note();
     drop((all, rest));
     server.journal.settle();
 }

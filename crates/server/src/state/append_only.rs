@@ -4,7 +4,8 @@
 //! ```text
 //! Off --- appendonly yes ---> Beginning --- its first snapshot is written ---> On
 //!  ^                              |                                            |
-//!  \------------------------------+--------------- appendonly no --------------/
+//!  |<------------- given up ------/                                            |
+//!  \---- the disk has what was recorded --- Ending <--- appendonly no ----------/
 //!
 //! Off --- the server starts with it, and has loaded it ---> On
 //! ```
@@ -12,7 +13,7 @@
 //! What is asked for while the data is loaded is done when it is loaded.
 //!
 //! While it is `Beginning`, changes are written to a file that counts only once there is a snapshot to go
-//! with it. One thread turns it on and off and begins it anew, in the order in which that is asked for
+//! with it. While it is `Ending` nothing more is recorded. One thread turns it on and off and begins it anew, in the order in which that is asked for
 //! ([`Orders`]); another, that of the journal, writes.
 use crate::state::config::{AppendSync, Appending};
 use crate::state::disk::DiskFile;
@@ -32,6 +33,7 @@ pub(crate) enum Phase {
     Off,
     Beginning,
     On,
+    Ending,
 }
 
 /// All of it; one for a server.
@@ -253,6 +255,7 @@ impl AppendOnly {
         match self.phase.load(Acquire) {
             phase if phase == Phase::On as u8 => Phase::On,
             phase if phase == Phase::Beginning as u8 => Phase::Beginning,
+            phase if phase == Phase::Ending as u8 => Phase::Ending,
             _ => Phase::Off,
         }
     }
@@ -264,7 +267,8 @@ impl AppendOnly {
     /// Whether a reply to a write is kept until the disk has what was written.
     #[inline]
     pub(crate) fn holds_replies(&self) -> bool {
-        self.sync.load(Relaxed) == AppendSync::Always as u8 && self.phase.load(Relaxed) == Phase::On as u8
+        // What was recorded before the end is waited for.
+        self.sync.load(Relaxed) == AppendSync::Always as u8 && self.phase.load(Relaxed) >= Phase::On as u8
     }
 
     // How far the disk is.
@@ -337,6 +341,11 @@ impl AppendOnly {
     #[inline]
     pub(crate) fn cut_at(&self) -> u64 {
         self.cut_at.load(Acquire)
+    }
+
+    /// All of those, each with its file's number in the list.
+    pub(crate) fn cuts(&self) -> Vec<(u64, u64)> {
+        lock(&self.cuts).iter().map(|(from, file)| (*from, file.number)).collect()
     }
 
     /// That file, for whoever writes.
@@ -459,7 +468,7 @@ impl AppendOnly {
     pub(crate) fn is_beginning(&self) -> bool {
         let orders = lock(&self.orders);
         match self.phase() {
-            Phase::Off => orders.is_loaded && orders.is_wanted,
+            Phase::Off | Phase::Ending => orders.is_loaded && orders.is_wanted,
             Phase::Beginning => true,
             Phase::On => false,
         }
@@ -608,9 +617,11 @@ mod tests {
         append.want(false);
         assert!(!append.is_rewriting());
         assert_eq!(append.next_order(), Order::Stop);
-        append.enter(Phase::Off);
+        append.enter(Phase::Ending);
         assert!(!append.is_beginning());
         append.want(true);
+        assert!(append.is_beginning(), "another will begin");
+        append.enter(Phase::Off);
         assert!(append.is_beginning(), "nothing is saved yet");
         assert!(append.is_rewriting());
         assert_eq!(append.next_order(), Order::Rewrite);

@@ -434,6 +434,27 @@ fn a_disk_that_begins_to_hang_as_the_file_ends_stops_nobody() {
     assert_eq!(home.told("GET written"), expected);
 }
 
+/// What is written then is in no file before the next one has begun.
+#[test]
+fn a_file_that_is_wanted_again_while_it_ends_has_nothing_of_what_is_written_meanwhile() {
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"];
+    let mut home = Home::new("wanted-again");
+    home.start(&options);
+    let on_disk = |yes: u8| format!("*2\r\n:{yes}\r\n:0\r\n");
+    assert_eq!(home.told("SET a 1\r\nWAITAOF 1 0 0"), format!("{OK}{}{OK}", on_disk(1)));
+    set_disk(&home, "SLOW");
+    home.told("SET b 1\r\nCONFIG SET appendonly no");
+    home.wait_for("end", |home| home.log().contains("Turning the append-only file off").then_some(()));
+    std::thread::sleep(Duration::from_millis(100));
+    home.told("CONFIG SET appendonly yes");
+    assert_eq!(home.told("SET c 1\r\nWAITAOF 1 0 200"), format!("{OK}{}{OK}", on_disk(0)));
+    assert!(home.told("SHUTDOWN").starts_with("-ERR Errors trying to SHUTDOWN"));
+    set_disk(&home, "OK");
+    home.wait_for_info("aof_rewrites:1\r\n");
+    assert_eq!(home.told("SET d 1\r\nWAITAOF 1 0 0"), format!("{OK}{}{OK}", on_disk(1)));
+    assert_eq!(restarted(&mut home, &options, "EXISTS a b c d"), format!(":4\r\n{OK}"));
+}
+
 #[test]
 fn a_file_that_only_begins_is_given_up_while_the_disk_hangs() {
     let mut home = Home::new("hangs-at-the-beginning");

@@ -263,8 +263,7 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
     };
     if way != Way::BaseAlone {
         // Before the files count, so that what is answered from then on is safe.
-        let cut = increment.as_ref().filter(|_| way == Way::GoesOn);
-        tail::begin_if_needed(server, config, cut.map(|part| (part.number, position)));
+        tail::begin_if_needed(server, config);
     }
     let done = count_both(server, way, writer.as_ref())
         .and_then(|()| finish(server, (config, files, way), (base, increment), bytes));
@@ -460,7 +459,7 @@ fn stop(server: &Server) {
     server.log.notice("Turning the append-only file off");
     let reader = *lock(&server.append.reader);
     if let Some(reader) = reader {
-        journal::finish(server, reader);
+        journal::finish(server, reader, || server.append.enter(Phase::Ending));
         leave(server, Way::GoesOn, reader);
     }
 }

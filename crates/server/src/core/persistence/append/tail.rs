@@ -168,17 +168,20 @@ pub(super) fn begin_anew(server: &Server, config: &Config) {
 fn put_in_force(server: &Server, tail: Option<Present>) {
     let all = server.enter_alone();
     server.journal.set_tail(&all, tail);
+    // The writer may be about to go on with other increments.
+    for (from, number) in server.append.cuts() {
+        server.journal.tail.note_cut(number, from);
+    }
     drop(all);
     // What was taken before is in no lane.
     server.journal.look_again();
 }
 
-/// The same where there is none that can be written to. The writer may be about to go on with another
-/// increment, from a record on. When this returns the tail counts, unless the disk fails.
-pub(super) fn begin_if_needed(server: &Server, config: &Config, cut: Option<(u64, u64)>) {
+/// The same where there is none that can be written to. When this returns the tail counts, unless the disk
+/// fails.
+pub(super) fn begin_if_needed(server: &Server, config: &Config) {
     if !server.journal.tail.is_in_force() {
         begin(server, config);
-        cut.iter().for_each(|(number, from)| server.journal.tail.note_cut(*number, *from));
         server.journal.settle();
     }
 }
