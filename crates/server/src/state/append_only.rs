@@ -13,8 +13,10 @@
 //! What is asked for while the data is loaded is done when it is loaded.
 //!
 //! While it is `Beginning`, changes are written to a file that counts only once there is a snapshot to go
-//! with it. While it is `Ending` nothing more is recorded. One thread turns it on and off and begins it anew, in the order in which that is asked for
-//! ([`Orders`]); another, that of the journal, writes.
+//! with it. While it is `Ending` nothing more is recorded.
+//!
+//! One thread turns it on and off and begins it anew, in the order in which that is asked for ([`Orders`]);
+//! another, that of the journal, writes.
 use crate::state::config::{AppendSync, Appending};
 use crate::state::disk::DiskFile;
 use crate::state::persistence::Save;

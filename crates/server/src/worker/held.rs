@@ -101,8 +101,8 @@ impl Worker<'_> {
         let commands = match append.phase() {
             _ if !has_file => Some(u64::MAX),
             Phase::On => Some(synced),
-            // Its snapshot is not there yet: then nothing is on the disk. Or it ends, and what is not recorded
-            // any more is in the next one.
+            // Its snapshot is not there yet: then nothing is on the disk. Or it ends, and what is not
+            // recorded any more is in the next one.
             Phase::Off | Phase::Beginning | Phase::Ending => None,
         };
         Reached { replies, commands, has_file }
