@@ -20,9 +20,11 @@
 //! Garbage beyond a tenth of the limit is no reason to evict or to refuse, because it is on its way to be
 //! freed; commands that need memory wait for it.
 //!
-//! Where keys may be evicted, holes between the data that no allocation fits into count too, as far as they
-//! are more than usual ([`store::counted_holes`]), so that it is the memory of the process that stays below
-//! the limit. No command is refused because of holes: that would not make them fewer. How many bytes they
+//! Where every key may be evicted, holes between the data that no allocation fits into count too, as far as
+//! they are more than usual ([`store::counted_holes`]), so that it is the memory of the process that stays
+//! below the limit. Where only keys with a deadline may go they do not count: these lie among others that
+//! stay, each that goes leaves another hole, and all of them would go for it. No command is refused because
+//! of holes: that would not make them fewer. How many bytes they
 //! have is looked up ten times a second, and by each worker after a certain number of new bytes
 //! (`HOLES_STRIDE_PART`), because within a tenth of a second a cache may grow beyond its limit.
 //!
@@ -295,12 +297,14 @@ impl<'s> MemoryLimit<'s> {
         }
     }
 
-    /// The bytes that count against the limit. Where keys may be evicted, the holes that count are among
+    /// The bytes that count against the limit. Where every key may be evicted, the holes that count are among
     /// them.
     fn held_bytes(&self) -> u64 {
         let holes = match self.eviction.policy {
-            Policy::NoEviction => 0,
-            _ => counted_holes(self.limit_bytes, self.server.pressure.hole_bytes()),
+            Policy::AllkeysLru | Policy::AllkeysLfu | Policy::AllkeysRandom => {
+                counted_holes(self.limit_bytes, self.server.pressure.hole_bytes())
+            }
+            _ => 0,
         };
         counted_bytes(self.server) + holes
     }

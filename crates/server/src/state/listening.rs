@@ -12,6 +12,7 @@ use net::{Listener, Peer};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The listeners in force.
 #[derive(Default)]
@@ -109,7 +110,7 @@ fn open_all(
             // An address twice, or beside all addresses: the second cannot be had, as in Redis.
             _ if is_taken => Err(io::Error::from_raw_os_error(EADDRINUSE)),
             Some(kept) => Ok(Arc::clone(kept)),
-            None if former.is_empty() => Listener::tcp(bind.address, config.tcp_backlog).map(made),
+            None if former.is_empty() => first(bind.address, config.tcp_backlog).map(made),
             None => Listener::tcp_beside(bind.address, config.tcp_backlog).map(made),
         };
         match opened {
@@ -129,6 +130,18 @@ fn open_all(
     Ok(listeners)
 }
 
+/// A listener of a server that starts. One that was killed a moment ago may have the address still: the
+/// kernel takes some milliseconds to let go of what an io_uring holds.
+fn first(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
+    for _ in 0..TRIES {
+        match Listener::tcp(address, backlog) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => std::thread::sleep(TRY_EVERY),
+            opened => return opened,
+        }
+    }
+    Listener::tcp(address, backlog)
+}
+
 /// An address as the log of Redis has it: `*:6379`.
 fn shown(address: SocketAddr) -> String {
     match address {
@@ -139,6 +152,9 @@ fn shown(address: SocketAddr) -> String {
 }
 
 const EADDRINUSE: i32 = 98;
+/// So often, and so soon again, a server that starts asks for an address that somebody has.
+const TRIES: u32 = 100;
+const TRY_EVERY: Duration = Duration::from_millis(2);
 
 /// Whether there are connections that either of two listeners at these addresses could accept.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {

@@ -4,6 +4,7 @@
 use crate::failing_disk::{Client, restarted, set_disk};
 use crate::home::Home;
 use std::cell::Cell;
+use std::net::{TcpListener, TcpStream};
 
 const OK: &str = "+OK\r\n";
 const OPTIONS: [&str; 6] = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"];
@@ -45,6 +46,22 @@ fn what_was_answered_is_there_after_a_kill_whatever_it_was() {
     home.told("SHUTDOWN");
     assert_eq!(home.end(), Some(0));
     assert!(!home.path.join("appendonlydir/appendonly.aof.tail").exists());
+}
+
+/// The kernel may take a moment to let go of the address.
+#[test]
+fn a_killed_server_can_be_started_again_at_once_at_its_address() {
+    let mut home = Home::new("same-port");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    for _ in 0..6 {
+        home.start(&["--save", "", "--port", &port]);
+        let clients: Vec<_> =
+            (0..20).map(|_| TcpStream::connect(format!("127.0.0.1:{port}")).unwrap()).collect();
+        home.signal("-KILL");
+        home.end();
+        drop(clients);
+    }
+    assert!(!home.log().contains("Failed listening"), "{}", home.log());
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod check;
 mod clients;
 mod configuration;
 mod daemon;
+mod eviction;
 mod exchange;
 mod failing_disk;
 mod functions;
