@@ -7,13 +7,13 @@ use disk::journal::Reader;
 use std::sync::{Arc, PoisonError};
 
 /// All gates, at a moment when nothing is handed to the readers: they may come and go. One may be waiting for
-/// a disk that hangs. That is waited for outside the gates, and meanwhile no other turn begins.
+/// a disk that hangs. That is waited for outside the gates, and the next turn gives way for a while.
 pub(crate) fn enter_at_rest(server: &Server) -> (Alone<'_>, AtRest<'_>) {
     let _wish = server.journal.wish_for_rest();
     loop {
         server.journal.await_turn();
         let all = server.enter_alone();
-        // Somebody else may have begun one, who settles.
+        // There is one all the same where somebody settles, or where it took long to get the gates.
         if let Some(rest) = server.journal.at_rest() {
             return (all, rest);
         }

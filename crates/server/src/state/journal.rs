@@ -45,8 +45,10 @@ const GATHER_PAUSE_MAX: Duration = Duration::from_millis(1);
 /// Whoever has all gates waits so long for the end of a turn, and looks so often.
 const PATIENCE: Duration = Duration::from_millis(2);
 const LOOK_EVERY: Duration = Duration::from_micros(50);
-/// The thread looks so often whether it may go on.
-const GIVE_WAY: Duration = Duration::from_millis(1);
+/// The thread gives way for so long between two turns, and looks so often whether it still has to. Whoever
+/// wishes for rest waits for all gates, which a script may have for long.
+const GIVE_WAY: Duration = Duration::from_millis(20);
+const GIVE_WAY_LOOK: Duration = Duration::from_millis(1);
 /// So many buffers are kept for each lane to be used again, if they are not larger than this. They are given
 /// back when nothing comes for a while.
 const SPARE_MAX: usize = 8;
@@ -395,18 +397,22 @@ impl Journal {
         self.sleep.woken.notify_one();
     }
 
-    /// While this is there the thread begins no turn, and whoever waits for the end of the present one need
-    /// not wait for the next as well.
+    /// While this is there the thread waits before it begins a turn, so that whoever waits for the end of the
+    /// present one need not wait for the next as well.
     pub(crate) fn wish_for_rest(&self) -> Wish<'_> {
         self.wishes.fetch_add(1, AcqRel);
         Wish(self)
     }
 
-    /// Waits while somebody wishes for rest.
+    /// Waits while somebody wishes for rest, but not for long.
     fn give_way(&self) {
-        while self.wishes.load(Acquire) > 0 && !self.is_ending.load(Acquire) {
+        let began = Stopwatch::start();
+        while self.wishes.load(Acquire) > 0
+            && !self.is_ending.load(Acquire)
+            && u128::from(began.elapsed_ns()) < GIVE_WAY.as_nanos()
+        {
             let lock = self.sleep.lock.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(self.sleep.woken.wait_timeout(lock, GIVE_WAY));
+            drop(self.sleep.woken.wait_timeout(lock, GIVE_WAY_LOOK));
         }
     }
 

@@ -157,13 +157,6 @@ fn a_disk_that_fails_while_the_file_begins_anew_leaves_what_was_there() {
     }
 }
 
-/// What a number of INFO is.
-fn number(home: &Home, name: &str) -> u64 {
-    let told = home.told("INFO persistence");
-    let line = told.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':')).unwrap();
-    line.parse().unwrap()
-}
-
 /// How long the files are whose names contain this.
 fn length(home: &Home, part: &str) -> u64 {
     let entries = std::fs::read_dir(home.path.join("appendonlydir")).unwrap();
@@ -183,11 +176,11 @@ fn what_the_files_take_is_known_after_a_rewrite_that_has_failed_and_after_a_star
     let is_counted = |home: &Home| {
         home.wait_for("sizes", |home| {
             let files = length(home, ".rdb") + length(home, ".incr.");
-            (number(home, "aof_current_size") == files).then_some(files)
+            (home.number("aof_current_size") == files).then_some(files)
         })
     };
     let at_begin = is_counted(&home);
-    assert_eq!(number(&home, "aof_base_size"), at_begin);
+    assert_eq!(home.number("aof_base_size"), at_begin);
     for round in 0..2 {
         home.told(&format!("SET long {}\r\nCONFIG SET rdb-key-save-delay 10000", "y".repeat(50_000)));
         home.told("BGREWRITEAOF");
@@ -199,16 +192,16 @@ fn what_the_files_take_is_known_after_a_rewrite_that_has_failed_and_after_a_star
         set_disk(&home, "OK");
         home.wait_for("write", |home| home.told("SET a 1").starts_with("+OK").then_some(()));
         assert!(is_counted(&home) > at_begin + 50_000 * (round + 1));
-        assert_eq!(number(&home, "aof_base_size"), at_begin);
+        assert_eq!(home.number("aof_base_size"), at_begin);
     }
     home.signal("-KILL");
     home.end();
     home.start(&options);
     is_counted(&home);
-    assert_eq!(number(&home, "aof_base_size"), length(&home, ".rdb"));
+    assert_eq!(home.number("aof_base_size"), length(&home, ".rdb"));
     home.told("BGREWRITEAOF");
     home.wait_for_info("aof_rewrites:1\r\n");
-    assert_eq!(number(&home, "aof_base_size"), is_counted(&home));
+    assert_eq!(home.number("aof_base_size"), is_counted(&home));
 }
 
 #[test]
@@ -432,6 +425,42 @@ fn a_disk_that_begins_to_hang_as_the_file_ends_stops_nobody() {
     let length = written.to_string().len();
     let expected = format!("${length}\r\n{written}\r\n{OK}");
     assert_eq!(home.told("GET written"), expected);
+}
+
+/// Whoever turns the file off waits for the gates meanwhile, which the script has.
+#[test]
+fn a_reply_that_waits_for_the_disk_does_not_wait_for_a_script_too() {
+    const SCRIPT: &str = "EVAL \"while true do end\" 0";
+    let options = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    let mut home = Home::new("beside-a-script");
+    home.start(&options);
+    home.told("CONFIG SET busy-reply-threshold 10");
+    let mut runs = Client::new(&home);
+    let killed = |runs: &mut Client| {
+        home.wait_for("script", |home| home.told("SCRIPT KILL").starts_with("+OK").then_some(()));
+        assert!(runs.reply().contains("SCRIPT KILL"));
+    };
+    // What has taken long once is not attempted again, but has all gates from its beginning.
+    runs.send(SCRIPT);
+    killed(&mut runs);
+    set_disk(&home, "STUCK");
+    let mut writers = [Client::new(&home), Client::new(&home)];
+    writers[0].send("RPUSH l 1");
+    home.wait_for("write", |home| home.told("LLEN l").starts_with(":1").then_some(()));
+    home.told("CONFIG SET appendonly no");
+    home.wait_for("order", |home| home.log().contains("Turning the append-only file off").then_some(()));
+    writers[1].send("RPUSH l 2");
+    home.wait_for("write", |home| home.told("LLEN l").starts_with(":2").then_some(()));
+    runs.send(&format!("DEBUG DISK OK\r\n{SCRIPT}"));
+    assert_eq!(runs.reply(), OK);
+    let looks = Cell::new(0);
+    for (writer, expected) in writers.iter_mut().zip([":1\r\n", ":2\r\n"]) {
+        let reply = writer.reply_until(|| looks.replace(looks.get() + 1) == 500);
+        assert_eq!(reply.as_deref(), Some(expected));
+    }
+    killed(&mut runs);
+    home.wait_for_info("aof_enabled:0\r\n");
+    assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":2\r\n{OK}"));
 }
 
 /// What is written then is in no file before the next one has begun.

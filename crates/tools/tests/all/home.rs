@@ -69,6 +69,13 @@ impl Home {
         self.wait_for(line, |home| home.ask("INFO persistence\r\nQUIT\r\n")?.contains(line).then_some(()));
     }
 
+    /// What a number of INFO is.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        let told = self.told("INFO");
+        let line = told.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':')).unwrap();
+        line.parse().unwrap()
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.path.join("log")).unwrap_or_default()
     }
