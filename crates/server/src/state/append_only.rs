@@ -345,7 +345,7 @@ impl AppendOnly {
         self.cut_at.load(Acquire)
     }
 
-    /// All of those, each with its file's number in the list.
+    /// The records from which on other files are written to, each with the file's number in the list.
     pub(crate) fn cuts(&self) -> Vec<(u64, u64)> {
         lock(&self.cuts).iter().map(|(from, file)| (*from, file.number)).collect()
     }
@@ -422,16 +422,12 @@ impl AppendOnly {
         self.has_failed.load(Relaxed)
     }
 
-    /// The last write has failed for this reason, or has not. Returns whether that is new.
+    /// The last write has failed for this reason, or has not. Returns whether that is new; another reason is
+    /// not, since a disk may fail now in this way and now in that.
     pub(crate) fn note_failure(&self, why: Option<String>) -> bool {
-        let mut failure = lock(&self.failure);
         let has_failed = why.is_some();
-        let is_new = self.has_failed.load(Relaxed) != has_failed || *failure != why.as_deref().unwrap_or("");
-        if is_new {
-            *failure = why.unwrap_or_default();
-            self.has_failed.store(has_failed, Relaxed);
-        }
-        is_new
+        *lock(&self.failure) = why.unwrap_or_default();
+        self.has_failed.swap(has_failed, Relaxed) != has_failed
     }
 
     /// Why the last write has failed.

@@ -56,7 +56,8 @@ impl Listening {
         // Where a listener cannot share its address, opening the one beside it fails, and the log says so.
         let share = |is_leaving: bool| drop(going().try_for_each(|listener| listener.share(is_leaving)));
         share(true);
-        let Ok(mut listeners) = open_all(&binds, &tcp, next, log) else {
+        let listen = if tcp.is_empty() { Listener::tcp } else { Listener::tcp_beside };
+        let Ok(mut listeners) = open_all((&binds, listen), &tcp, next, log) else {
             share(false);
             return None;
         };
@@ -79,7 +80,8 @@ pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, Sta
     };
     let binds = Binds::look_up(config).at(config).inspect_err(|why| log.warning(why));
     let binds = binds.map_err(|_| failed(config.port == 0 && !config.picks_port))?;
-    let mut listeners = open_all(&binds, &[], config, log).map_err(|bind| failed(bind.is_secure))?;
+    let mut listeners =
+        open_all((&binds, listen_at_start), &[], config, log).map_err(|bind| failed(bind.is_secure))?;
     if let Some(path) = &config.unixsocket {
         let listener = Listener::unix(path, config.unixsocket_mode, config.tcp_backlog).map_err(|error| {
             log.warning(&format!("Failed opening Unix socket: bind: {}", reason(&error)));
@@ -93,10 +95,13 @@ pub(crate) fn open(config: &Config, log: &Log) -> Result<Vec<Arc<Listener>>, Sta
     }
 }
 
-/// A listener for each address, taken from `former` where it has one; or the first address that cannot be
-/// listened on, for which the log has the reason.
+/// Makes the listener of an address, with this `tcp-backlog`.
+type Listen = fn(SocketAddr, u32) -> io::Result<Listener>;
+
+/// A listener for each address, taken from `former` where it has one, else made by `listen`; or the first
+/// address that cannot be listened on, for which the log has the reason.
 fn open_all(
-    binds: &[Bind],
+    (binds, listen): (&[Bind], Listen),
     former: &[Arc<Listener>],
     config: &Config,
     log: &Log,
@@ -110,8 +115,7 @@ fn open_all(
             // An address twice, or beside all addresses: the second cannot be had, as in Redis.
             _ if is_taken => Err(io::Error::from_raw_os_error(EADDRINUSE)),
             Some(kept) => Ok(Arc::clone(kept)),
-            None if former.is_empty() => first(bind.address, config.tcp_backlog).map(made),
-            None => Listener::tcp_beside(bind.address, config.tcp_backlog).map(made),
+            None => listen(bind.address, config.tcp_backlog).map(made),
         };
         match opened {
             Ok(listener) => listeners.push(listener),
@@ -130,9 +134,9 @@ fn open_all(
     Ok(listeners)
 }
 
-/// A listener of a server that starts. One that was killed a moment ago may have the address still: the
-/// kernel takes some milliseconds to let go of what an io_uring holds.
-fn first(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
+/// A server that was killed a moment ago may have the address still: the kernel takes some milliseconds to
+/// let go of what an io_uring holds. Nobody is served yet, so there is time to wait for that.
+fn listen_at_start(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
     for _ in 0..TRIES {
         match Listener::tcp(address, backlog) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => std::thread::sleep(TRY_EVERY),
