@@ -174,9 +174,9 @@ fn map(file: &File, len: usize) -> io::Result<NonNull<u8>> {
 
 /// Installs the handler, once for the process. When this returns it is installed, whoever did that.
 fn handle_faults() -> io::Result<()> {
-    static INSTALLING: Mutex<()> = Mutex::new(());
-    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
-    if BEFORE.get().is_some() {
+    static IS_INSTALLED: Mutex<bool> = Mutex::new(false);
+    let mut is_installed = IS_INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *is_installed {
         return Ok(());
     }
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
@@ -188,9 +188,8 @@ fn handle_faults() -> io::Result<()> {
         }
         before.assume_init()
     };
-    if BEFORE.set(Before(before)).is_err() {
-        return Ok(());
-    }
+    // An attempt that failed has noted the same.
+    let _ = BEFORE.set(Before(before));
     // SAFETY: the structure is valid (all zeros, then these fields), and the handler calls nothing that a
     // handler of a signal may not.
     unsafe {
@@ -198,11 +197,12 @@ fn handle_faults() -> io::Result<()> {
         action.sa_sigaction = on_fault as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
         libc::sigemptyset(&raw mut action.sa_mask);
-        match libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+        if libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
         }
     }
+    *is_installed = true;
+    Ok(())
 }
 
 /// Somebody has written to memory that the system cannot keep. When this returns the write is done again.

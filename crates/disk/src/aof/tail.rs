@@ -26,8 +26,8 @@
 //! These may depend on it, and are not read ([`Head::stop_at`]). Those in between do not, and may have been
 //! answered.
 //!
-//! Where more numbers are missing than that, and nothing is exposed, the file is a copy of which each part
-//! was taken at another moment.
+//! Where more numbers are missing than there can be such threads, and nothing is exposed, the file is a copy
+//! that was taken while the process ran, each lane at another moment.
 //!
 //! No whole command of the file is written over because of this: what stands there behind `len` has to be
 //! what the entries say, or the beginning of that, which is completed. What is cut off is an exposed record,
@@ -73,8 +73,8 @@ const CUTS: usize = 32;
 /// The numbers of a slot.
 const SLOT_WORDS: usize = 5 + 2 * CUTS;
 const SLOT_BYTES: usize = SLOT_WORDS * 8;
-/// A killed thread has numbered one record at most that it has not put down. There are no more threads that
-/// write than this for each lane.
+/// There are at most so many threads that write for each lane. One that is killed has numbered one record at
+/// most that it has not put down.
 const GAPS_A_LANE: u64 = 4;
 /// No database is selected.
 const NO_DB: u64 = u64::MAX;
@@ -367,12 +367,9 @@ impl Left {
 
     /// How many records are missing that were not exposed.
     fn lacks(&self) -> u64 {
-        let end = self
-            .entries
-            .last()
-            .filter(|_| self.state.stop == u64::MAX)
-            .map(|last| last.number.saturating_add(1));
-        end.map_or(0, |end| (end - self.state.place.next).saturating_sub(self.entries.len() as u64))
+        let Some(last) = self.entries.last().filter(|_| self.state.stop == u64::MAX) else { return 0 };
+        let before_last = self.entries.len() as u64 - 1;
+        last.number - self.state.place.next - before_last
     }
 
     /// Which of these increments is to have what is left: the one that was written to, or the next where that

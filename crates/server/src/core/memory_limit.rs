@@ -24,9 +24,9 @@
 //! they are more than usual ([`store::counted_holes`]), so that it is the memory of the process that stays
 //! below the limit. Where only keys with a deadline may go they do not count: these lie among others that
 //! stay, each that goes leaves another hole, and all of them would go for it. No command is refused because
-//! of holes: that would not make them fewer. How many bytes they
-//! have is looked up ten times a second, and by each worker after a certain number of new bytes
-//! (`HOLES_STRIDE_PART`), because within a tenth of a second a cache may grow beyond its limit.
+//! of holes: that would not make them fewer. How many bytes they have is looked up ten times a second, and
+//! by each worker after a certain number of new bytes (`HOLES_STRIDE_PART`), because within a tenth of a
+//! second a cache may grow beyond its limit.
 //!
 //! Counting means adding up the counters of all threads. That is cheap enough to need no thread of its own,
 //! and too dear for every command. So each worker notes how much it may allocate before it must count again:
@@ -287,6 +287,9 @@ impl<'s> MemoryLimit<'s> {
     /// Looks the holes up if enough has come since the last time: what this thread holds more than then, and
     /// what commands have brought. The latter matters in the zone, where the thread holds about the same.
     fn look_for_holes(&mut self, coming_bytes: u64) {
+        if !self.counts_holes() {
+            return;
+        }
         self.arrived_bytes += coming_bytes;
         let grown_bytes = counted::thread_bytes().saturating_sub(self.holes_seen_at);
         if self.arrived_bytes.saturating_add_signed(grown_bytes.max(0)) >= self.holes_stride_bytes {
@@ -297,14 +300,16 @@ impl<'s> MemoryLimit<'s> {
         }
     }
 
-    /// The bytes that count against the limit. Where every key may be evicted, the holes that count are among
-    /// them.
+    /// Whether every key may be evicted: then some of the holes count.
+    fn counts_holes(&self) -> bool {
+        matches!(self.eviction.policy, Policy::AllkeysLru | Policy::AllkeysLfu | Policy::AllkeysRandom)
+    }
+
+    /// The bytes that count against the limit, with those of holes that do.
     fn held_bytes(&self) -> u64 {
-        let holes = match self.eviction.policy {
-            Policy::AllkeysLru | Policy::AllkeysLfu | Policy::AllkeysRandom => {
-                counted_holes(self.limit_bytes, self.server.pressure.hole_bytes())
-            }
-            _ => 0,
+        let holes = match self.counts_holes() {
+            true => counted_holes(self.limit_bytes, self.server.pressure.hole_bytes()),
+            false => 0,
         };
         counted_bytes(self.server) + holes
     }

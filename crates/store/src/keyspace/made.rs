@@ -45,7 +45,7 @@ impl Made {
         self.counted.dirty > 0
     }
 
-    /// The command has changed no key.
+    /// What is left of it for a command that has changed no key: what it has told and counted.
     pub fn only_what_it_counted(self) -> Made {
         Made { values: Vec::new(), ..self }
     }

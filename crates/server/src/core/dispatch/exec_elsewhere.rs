@@ -5,10 +5,10 @@
 //! nothing of it is seen. One that only reads has its place where its keys were shared, as a request that
 //! reads has (`elsewhere`): nobody waits for it, and it runs once.
 //!
-//! A queue runs where it is if a request of it needs more than its keys, if its user
-//! may not send a request of it any more, or if somebody is shown every request (MONITOR); also if its
-//! client leaves no trace (CLIENT NO-TOUCH), or tracks keys and reads one that the queue changes: what it is
-//! told of then depends on which comes first.
+//! A queue runs where it is if a request of it needs more than its keys, if its user may not send a request
+//! of it any more, or if somebody is shown every request (MONITOR); also if its client leaves no trace
+//! (CLIENT NO-TOUCH), or tracks keys and reads one that the queue changes: what it is told of then depends on
+//! which comes first.
 use super::Executor;
 use super::elsewhere::{RESTLESS_ONE_IN, Reading, long_at_once};
 use super::exec::{Handler, Plan};
@@ -128,11 +128,8 @@ impl<'s> Executor<'s> {
             Step { run, only_reads: row.flags.has(Flags::READONLY), keys }
         };
         let steps = queue.iter().zip(self.plan.steps());
-        let steps: Vec<_> = steps.map(|(queued, (handler, keys))| step(queued, handler, keys)).collect();
-        // What a client that tracks keys is told of depends on whether it had read them before.
-        let has_its_place = steps.iter().all(|step| step.only_reads) && !session.modes.has(Modes::TRACKING);
-        let hold = (!has_its_place).then(|| Hold::new(self.server.shared(), session.db, names.clone()));
-        let elsewhere = Box::new(QueueElsewhere {
+        let steps = steps.map(|(queued, (handler, keys))| step(queued, handler, keys)).collect();
+        let mut elsewhere = Box::new(QueueElsewhere {
             steps,
             keys: self.plan.keys().to_vec(),
             before,
@@ -140,10 +137,15 @@ impl<'s> Executor<'s> {
             effects: self.wanted_effects(),
             outcomes: Vec::new(),
             tries: 0,
-            hold,
+            hold: None,
             names,
             queue,
         });
+        // What a client that tracks keys is told of depends on whether it had read them before.
+        if !elsewhere.only_reads() || session.modes.has(Modes::TRACKING) {
+            let names = elsewhere.names.clone();
+            elsewhere.hold = Some(Hold::new(self.server.shared(), session.db, names));
+        }
         // What is told of its look-ups comes with the rest of what it has done.
         let reading = self.reading(aside, self.server.registry.row(0));
         self.lend(session, elsewhere.work(reading, self.meter));

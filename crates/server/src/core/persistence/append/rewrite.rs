@@ -554,8 +554,15 @@ pub(crate) fn rewrite_if_due(server: &Server, config: &Config) {
 
 /// Has the thread begin it anew. Without a thread it is tried again later.
 fn order(server: &Server) {
+    with_thread(server, || {
+        server.append.order_rewrite();
+    });
+}
+
+/// Gives an order where there is a thread to carry it out.
+fn with_thread(server: &Server, order: impl FnOnce()) {
     match start(server) {
-        Ok(()) => drop(server.append.order_rewrite()),
+        Ok(()) => order(),
         Err(error) => server.log.warning(&format!("no thread for the append-only file: {}", reason(&error))),
     }
 }
@@ -565,10 +572,7 @@ pub(super) fn replace_tail(server: &Server) {
     server.log.warning(
         "The tail of the append-only file was removed, or can't be written any more: another is to be made",
     );
-    match start(server) {
-        Ok(()) => server.append.order_tail(),
-        Err(error) => server.log.warning(&format!("no thread for the append-only file: {}", reason(&error))),
-    }
+    with_thread(server, || server.append.order_tail());
 }
 
 /// The names of what is listed, for the log.
