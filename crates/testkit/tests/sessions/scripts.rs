@@ -243,65 +243,76 @@ fn what_a_worker_takes_back_of_a_transaction_of_scripts_happens_once() {
 fn changes_happen_once(run: impl Fn(&mut RespClient, &[&str]) -> Value) {
     let server = server(2);
     let (mut client, mut listener) = (server.client().unwrap(), server.client().unwrap());
-    let declared: Vec<&str> = "new gone from to s v short l h t z q".split(' ').collect();
-    // One that is done at once is lent all the same where the system takes the processor away meanwhile.
-    let mut late = 0;
     for (ending, lent) in ENDINGS {
-        call(&mut client, &["FLUSHALL"]);
-        for line in [
-            "SET s a",
-            "RPUSH l a",
-            "HSET h a 1",
-            "SADD t a",
-            "ZADD z 5 a",
-            "XADD q 1-1 f v",
-            "SET gone 1",
-            "SET from 1",
-            "SET v 1 EX 1000",
-            "RPUSH short only",
-            "CONFIG SET notify-keyspace-events KEA",
-            "CONFIG RESETSTAT",
-        ] {
-            call(&mut client, &line.split(' ').collect::<Vec<&str>>());
-        }
-        call(&mut listener, &["PSUBSCRIBE", "__keyevent@*"]);
-        let script = format!("{CHANGES}{ending}");
-        let mut request = vec!["EVAL", &script, "12"];
-        request.extend(&declared);
-        let reply = run(&mut client, &request);
-        assert!(!matches!(reply, Value::Line(b'-', _)), "{reply:?}");
-        for (line, expected) in [
-            ("GET s", "ax"),
-            ("LLEN l", "2"),
-            ("HLEN h", "2"),
-            ("SCARD t", "2"),
-            ("ZCARD z", "2"),
-            ("XLEN q", "2"),
-            ("GET new", "1"),
-            ("EXISTS gone from short", "0"),
-            ("GET to", "1"),
-            ("TTL v", "-1"),
-            ("GET v", "y"),
-        ] {
-            assert_eq!(say(&mut client, line), expected, "{line} after {ending}");
-        }
-        assert_eq!(say(&mut client, "SELECT 1"), "OK");
-        assert_eq!(say(&mut client, "GET new"), "1");
-        assert_eq!(say(&mut client, "SELECT 0"), "OK");
-        let info = say(&mut client, "INFO commandstats");
-        assert!(info.contains("cmdstat_append:calls=1,"), "{info}");
-        assert!(info.contains("cmdstat_incr:calls=2,"), "{info}");
-        let more = figure(&mut client, "lent_scripts").parse::<u32>().unwrap().checked_sub(lent);
-        late += more.unwrap_or_else(|| panic!("it was not lent: after {ending}"));
-        let events = told(&mut client, &mut listener);
-        let count = |event: &str| events.iter().filter(|told| told.ends_with(event)).count();
-        for event in
-            ["append s", "rpush l", "hset h", "sadd t", "zadd z", "xadd q", "del gone", "rename_to to"]
-        {
-            assert_eq!(count(event), 1, "{event} after {ending}: {events:?}");
-        }
+        // One that is done at once is lent all the same where the system takes the processor away meanwhile.
+        let is_as_expected = (0..200).any(|_| {
+            let times = times_lent(&mut client, &mut listener, &run, ending);
+            assert!(times >= lent, "it was not lent: after {ending}");
+            times == lent
+        });
+        assert!(is_as_expected, "never done at once: {ending}");
     }
-    assert!(late < 4, "four of them are done at once");
+}
+
+/// How often the changes with this ending went to the thread of scripts, after a look at all that they have
+/// caused.
+fn times_lent(
+    client: &mut RespClient,
+    listener: &mut RespClient,
+    run: impl Fn(&mut RespClient, &[&str]) -> Value,
+    ending: &str,
+) -> u32 {
+    call(client, &["FLUSHALL"]);
+    for line in [
+        "SET s a",
+        "RPUSH l a",
+        "HSET h a 1",
+        "SADD t a",
+        "ZADD z 5 a",
+        "XADD q 1-1 f v",
+        "SET gone 1",
+        "SET from 1",
+        "SET v 1 EX 1000",
+        "RPUSH short only",
+        "CONFIG SET notify-keyspace-events KEA",
+        "CONFIG RESETSTAT",
+    ] {
+        call(client, &line.split(' ').collect::<Vec<&str>>());
+    }
+    call(listener, &["PSUBSCRIBE", "__keyevent@*"]);
+    let script = format!("{CHANGES}{ending}");
+    let mut request = vec!["EVAL", &script, "12"];
+    request.extend("new gone from to s v short l h t z q".split(' '));
+    let reply = run(client, &request);
+    assert!(!matches!(reply, Value::Line(b'-', _)), "{reply:?}");
+    for (line, expected) in [
+        ("GET s", "ax"),
+        ("LLEN l", "2"),
+        ("HLEN h", "2"),
+        ("SCARD t", "2"),
+        ("ZCARD z", "2"),
+        ("XLEN q", "2"),
+        ("GET new", "1"),
+        ("EXISTS gone from short", "0"),
+        ("GET to", "1"),
+        ("TTL v", "-1"),
+        ("GET v", "y"),
+    ] {
+        assert_eq!(say(client, line), expected, "{line} after {ending}");
+    }
+    assert_eq!(say(client, "SELECT 1"), "OK");
+    assert_eq!(say(client, "GET new"), "1");
+    assert_eq!(say(client, "SELECT 0"), "OK");
+    let info = say(client, "INFO commandstats");
+    assert!(info.contains("cmdstat_append:calls=1,"), "{info}");
+    assert!(info.contains("cmdstat_incr:calls=2,"), "{info}");
+    let lent = figure(client, "lent_scripts").parse().unwrap();
+    let events = told(client, listener);
+    let count = |event: &str| events.iter().filter(|told| told.ends_with(event)).count();
+    for event in ["append s", "rpush l", "hset h", "sadd t", "zadd z", "xadd q", "del gone", "rename_to to"] {
+        assert_eq!(count(event), 1, "{event} after {ending}: {events:?}");
+    }
+    lent
 }
 
 /// Also where a script is taken back, messages and events come once, and in the order in which it has caused
