@@ -40,6 +40,11 @@ impl<'m, V, F: Form> Crowd<'m, V, F> {
         self.leaf.meta(self.leaf.slot(index))
     }
 
+    /// The metas of all entries, in the order in which they came.
+    pub fn metas(&self) -> impl Iterator<Item = u8> {
+        self.leaf.slots().map(|slot| self.leaf.meta(slot))
+    }
+
     /// Entry `index`, in the order in which they came.
     pub fn at(&self, index: usize) -> Found<'m, V> {
         self.leaf.found(self.leaf.slot(index))

@@ -3,8 +3,8 @@
 //! The keyspace's leaves are ordered by hash, so the entries of any one leaf are a fair sample of all keys. A
 //! [`Evictor`] looks over two or three random leaves, some eighty candidates for a few cache misses, and
 //! takes the entry that the policy can spare best. Where only keys with a deadline may go and few have one,
-//! leaves are drawn from the timing wheels, which name those that hold such keys; for the nearest deadline
-//! the wheels are asked outright (`Db::evict_soonest`).
+//! leaves are drawn from the timing wheels (`rare.rs`); for the nearest deadline the wheels are asked
+//! outright (`Db::evict_soonest`).
 //!
 //! An evicted entry gives all its bytes back at once ([`pack::map::Map::evict`]): the room that an ordinary
 //! removal leaves in its leaf would mean evicting several per cent of all keys before anything is free.
@@ -53,10 +53,13 @@ pub enum Outcome {
 /// of one leaf always went, each leaf would be a cache of its own, and a leaf that by chance gets more keys
 /// than others would keep them for a shorter time.
 const CANDIDATES_PER_SAMPLE: usize = 16;
+/// A leaf with candidates counts for at least so many, and one without for one, because where few keys may go
+/// it is the leaves that take time. The best of ten candidates from as many leaves is about as good as that
+/// of the five that Redis draws and those that it has kept: one of the tenth that was not used for longest.
+const CANDIDATES_PER_LEAF: usize = 8;
 /// At least so many leaves are tried before a search gives up, even where there are fewer shards.
 const LEAVES_MIN: usize = 8;
-/// If fewer than one key in so many has a deadline, leaves are drawn from the timing wheels, since a random
-/// leaf hardly ever holds such a key.
+/// If fewer than one key in so many has a deadline, a leaf chosen at random hardly ever holds one.
 const RARE: u64 = 16;
 /// At most so many leaves in a row are looked at to find one with a deadline.
 const LEAVES_WALKED: usize = 16;
@@ -64,7 +67,7 @@ const LEAVES_WALKED: usize = 16;
 /// What one thread keeps to find keys to evict: its random generator, and the candidate of the present
 /// search.
 pub struct Evictor {
-    random: Random,
+    pub(crate) random: Random,
     best: Candidate,
     seen: usize,
     pub(crate) seen_beside: Seen,
@@ -100,18 +103,31 @@ impl Evictor {
         self.random.next_u64()
     }
 
-    /// Looks over one leaf of a database.
-    fn look_over(&mut self, crowd: &Crowd<'_, Value>, search: &Search<'_>, shard: usize, db: u16) {
+    /// Looks over one leaf of a database, and says whether it has a key that may go.
+    pub(crate) fn look_over(
+        &mut self,
+        crowd: &Crowd<'_, Value>,
+        search: &Search<'_>,
+        shard: usize,
+        db: u16,
+    ) -> bool {
         let sample = Sample { crowd, shard, db, is_due: search.is_due(crowd) };
+        let seen_before = self.seen;
         if search.eviction.policy == Policy::AllkeysRandom {
             if crowd.len() > 0 {
                 let index = self.random.below(crowd.len() as u64) as usize;
                 self.consider(1, index, &sample, search);
             }
-            return;
+            return crowd.len() > 0;
         }
         let uses = crowd.uses();
+        // Elsewhere no entry need be read to know whether it may go.
+        let mut metas = search.eviction.policy.is_volatile().then(|| crowd.metas());
         for index in 0..crowd.len() {
+            let meta = metas.as_mut().and_then(Iterator::next);
+            if meta.is_some_and(|meta| !Meta(meta).is_volatile()) {
+                continue;
+            }
             let byte = uses.get(index).copied().unwrap_or(0);
             let score = match search.eviction.policy.tracking() {
                 Tracking::Off => self.random.next_u64() >> 1 | 1,
@@ -122,6 +138,9 @@ impl Evictor {
             };
             self.consider(score, index, &sample, search);
         }
+        let is_any = self.seen > seen_before;
+        self.seen = self.seen.max(seen_before + if is_any { CANDIDATES_PER_LEAF } else { 1 });
+        is_any
     }
 
     /// Makes this entry the candidate if it scores higher than the present one. Of equals the first stays.
@@ -131,15 +150,8 @@ impl Evictor {
         if score <= self.best.score && !sample.is_due {
             return;
         }
-        if sample.is_due || search.eviction.policy.is_volatile() {
-            match deadline(&sample.crowd.at(index)) {
-                Deadline::Never if search.eviction.policy.is_volatile() => {
-                    self.seen -= 1;
-                    return;
-                }
-                deadline if deadline.is_past(search.now) => score = SCORE_OVERDUE,
-                _ => {}
-            }
+        if sample.is_due && deadline(&sample.crowd.at(index)).is_past(search.now) {
+            score = SCORE_OVERDUE;
         }
         if score > self.best.score {
             self.best.score = score;
@@ -167,7 +179,7 @@ pub(crate) fn deadline(found: &Found<'_, Value>) -> Deadline {
 
 /// What one search goes by.
 pub(crate) struct Search<'k> {
-    now: Millis,
+    pub(crate) now: Millis,
     pub(crate) eviction: Eviction,
     uses: &'k Uses,
 }
@@ -226,16 +238,6 @@ impl<'k> Search<'k> {
         number.map(|number| number as u16)
     }
 
-    /// A random place, of a leaf that may hold keys which may go.
-    fn place(&self, db: &Db, random: &mut Random) -> u32 {
-        let is_rare = self.eviction.policy.is_volatile() && db.volatile.keys < db.map.len() / RARE;
-        let place = random.next_u64() as u32;
-        match db.wheel.as_ref().filter(|_| is_rare).and_then(|wheel| wheel.draw(random)) {
-            Some(range) => range.first + place % (range.last - range.first).saturating_add(1).max(1),
-            None => place,
-        }
-    }
-
     /// The leaf at this place, or one of those behind it where only keys with a deadline may go and it has
     /// none.
     fn crowd<'d>(&self, db: &'d Db, mut place: u32) -> Option<Crowd<'d, Value>> {
@@ -289,8 +291,8 @@ impl Keyspace {
                 is_any_held = true;
                 continue;
             };
-            look_for(&shard, evictor, search);
-            if evictor.seen >= search.candidates_wanted() {
+            self.look_for(&mut shard, evictor, search, garbage);
+            if evictor.best.score > 0 && evictor.seen >= search.candidates_wanted() {
                 if evictor.best.shard == index {
                     return self.take_best(&mut shard, evictor, search, garbage);
                 }
@@ -298,7 +300,9 @@ impl Keyspace {
             }
         }
         if evictor.best.score == 0 && is_any_held {
-            (0..self.shards()).for_each(|index| look_for(&self.shard(index), evictor, search));
+            for index in 0..self.shards() {
+                self.look_for(&mut self.shard(index), evictor, search, garbage);
+            }
         }
         if evictor.best.score == 0 {
             // Where few keys have a deadline, a leaf drawn at random hardly ever holds one, so the wheel
@@ -309,6 +313,25 @@ impl Keyspace {
             };
         }
         self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage)
+    }
+
+    /// Looks over a leaf of one of the shard's databases.
+    fn look_for(
+        &self,
+        shard: &mut Shard,
+        evictor: &mut Evictor,
+        search: &Search<'_>,
+        garbage: &mut Vec<Garbage>,
+    ) {
+        let Some(number) = search.draw_db(shard, evictor) else { return };
+        let Some(db) = shard.db(number) else { return };
+        if search.eviction.policy.is_volatile() && db.volatile.keys < db.map.len() / RARE {
+            return self.look_for_rare((shard, number), evictor, search, garbage);
+        }
+        let place = evictor.draw_hash() as u32;
+        if let Some(crowd) = search.crowd(db, place) {
+            evictor.look_over(&crowd, search, shard.index as usize, number);
+        }
     }
 
     /// Removes the candidate. Another thread may have removed it meanwhile, which counts as done.
@@ -370,15 +393,5 @@ impl Keyspace {
         teller.tell();
         self.set_due(index, shard.next_due());
         Some(is_evicted)
-    }
-}
-
-/// Looks over a leaf of one of the shard's databases.
-fn look_for(shard: &Shard, evictor: &mut Evictor, search: &Search<'_>) {
-    let Some(number) = search.draw_db(shard, evictor) else { return };
-    let Some(db) = shard.db(number) else { return };
-    let place = search.place(db, &mut evictor.random);
-    if let Some(crowd) = search.crowd(db, place) {
-        evictor.look_over(&crowd, search, shard.index as usize, number);
     }
 }

@@ -198,3 +198,31 @@ fn a_key_that_gets_a_deadline_after_a_search_in_vain_goes() {
         }
     }
 }
+
+/// Few keys have a deadline, and each goes long before it. The leaves in which they were are known to the
+/// wheel only until it is drawn from.
+#[test]
+fn leaves_whose_keys_have_gone_are_forgotten() {
+    let keyspace = keyspace(0);
+    (0..20_000).for_each(|n| set(&keyspace, &format!("k{n}"), "v", Expiry::Clear));
+    for policy in [Policy::VolatileLru, Policy::VolatileLfu, Policy::VolatileRandom] {
+        let mut evictor = Evictor::new(5);
+        for n in 0..5_000 {
+            set(&keyspace, &format!("timed{n}"), "v", later(1_000_000 + n));
+            if n >= 50 {
+                assert_eq!(evict(&keyspace, &mut evictor, policy), Outcome::Key);
+            }
+        }
+        assert_eq!(keyspace.volatile(0, NOW).0, 50);
+        let items = keyspace.shard(0).db(0).and_then(|db| db.wheel.as_ref().map(|wheel| wheel.len()));
+        assert!(items.is_some_and(|items| (10..250).contains(&items)), "{items:?} {policy:?}");
+        while evict(&keyspace, &mut evictor, policy) == Outcome::Key {}
+        assert_eq!(keyspace.len(0), 20_000);
+    }
+    // What is left is found when its time comes.
+    (0..5_000).for_each(|n| set(&keyspace, &format!("timed{n}"), "v", later(1_000_000 + n)));
+    let mut evictor = Evictor::new(6);
+    (0..3_000).for_each(|_| assert_eq!(evict(&keyspace, &mut evictor, Policy::VolatileLru), Outcome::Key));
+    keyspace.expire(Millis(NOW.0 + 2_000_000), usize::MAX, &mut Vec::new());
+    assert_eq!((keyspace.len(0), keyspace.stats().expired), (20_000, 2_000));
+}

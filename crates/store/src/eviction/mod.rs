@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `policy.rs` | the policies |
 //! | `choose.rs` | a key chosen from leaves at random |
+//! | `rare.rs` | the same where few keys may go |
 //! | `beside.rs` | a key chosen from the leaf that is about to be written |
 //! | `uses.rs` | when or how often a key was used, in a byte |
 //! | `lru_clock.rs` | LRU: which byte stands for which time |
@@ -17,6 +18,7 @@ pub(crate) mod choose;
 mod choose_tests;
 pub(crate) mod lru_clock;
 pub(crate) mod policy;
+pub(crate) mod rare;
 pub(crate) mod uses;
 #[cfg(test)]
 mod uses_tests;

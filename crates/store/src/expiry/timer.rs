@@ -133,7 +133,7 @@ fn publish_due(due: &AtomicI64, soonest: &AtomicI64, at: i64) {
     }
 }
 
-fn earliest_of(found: &Found<'_, Value>) -> u64 {
+pub(crate) fn earliest_of(found: &Found<'_, Value>) -> u64 {
     let meta = Meta(found.meta);
     due_of(meta.deadline(found.inline)).min(fields_due(meta, found.inline, found.outside))
 }

@@ -83,6 +83,8 @@ const ITEMS_FOR_EMPTY_LEVELS: u32 = 64;
 const TIDY_ITEMS_MIN: u32 = 8;
 /// The wheel is laid out anew if at least one item in so many is not needed.
 const NEEDLESS_PART: u32 = 4;
+/// It is laid out anew as well before an item is drawn, if fewer than one node in so many is in use.
+const UNUSED_PART: usize = 4;
 /// At most so many items of a slot are compared to find the soonest.
 const COMPARED: usize = 64;
 
@@ -138,6 +140,9 @@ pub(crate) struct Item {
     pub(crate) range: OrderRange,
 }
 
+/// The number of an item that was drawn, until the wheel is changed.
+pub(crate) struct Drawn(usize);
+
 /// One step of the wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -174,7 +179,7 @@ pub(crate) struct Wheel {
     tidy_at: u32,
     /// The next node to be tidied; NONE while no tidying is under way.
     tidying: u32,
-    /// How many nodes the present tidying has found that are not needed.
+    /// How many of those that wait are known not to be needed.
     needless: u32,
 }
 
@@ -207,13 +212,19 @@ impl Wheel {
         let node = self.allocate(item);
         self.link(node, item.due);
         if self.waiting >= self.tidy_at && self.tidying == NONE {
-            (self.tidying, self.needless) = (0, 0);
+            self.tidying = 0;
         }
     }
 
     /// Whether nothing waits, and so no leaf relies on the wheel.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting == 0
+    }
+
+    /// How many items wait, those included that are known not to be needed.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> u32 {
+        self.waiting
     }
 
     /// Whether [`Wheel::tidy`] should be called.
@@ -228,16 +239,15 @@ impl Wheel {
         if !self.is_untidy() {
             return;
         }
-        let nodes = self.slab.iter_mut().skip(self.tidying as usize).take(looks);
-        let mut looked = 0;
-        for node in nodes {
-            looked += 1;
+        let first = self.tidying as usize;
+        let end = self.slab.len().min(first + looks);
+        for number in first..end {
+            let node = self.slab[number];
             if node.is_something() && !is_needed(node.item()) {
-                (node.first, node.last) = (NOTHING.first, NOTHING.last);
-                self.needless += 1;
+                self.forget(number);
             }
         }
-        self.tidying += looked;
+        self.tidying = end as u32;
         if self.tidying as usize == self.slab.len() {
             self.tidying = NONE;
             self.tidy_at = (2 * self.waiting).max(TIDY_ITEMS_MIN);
@@ -377,15 +387,34 @@ impl Wheel {
         Some(self.release(node))
     }
 
-    /// The range of an item chosen at random. None where several draws in a row hit nodes that are not in
-    /// use, which is likely only where most nodes are not.
-    pub(crate) fn draw(&self, random: &mut Random) -> Option<OrderRange> {
+    /// An item chosen at random, with the number by which [`Wheel::drop_drawn`] knows it. None where several
+    /// draws in a row hit nodes that are not in use, which is rare.
+    pub(crate) fn draw(&mut self, random: &mut Random) -> Option<(Drawn, Item)> {
         const DRAWS: usize = 8;
+        if self.slab.len() / UNUSED_PART > (self.waiting.max(TIDY_ITEMS_MIN)) as usize {
+            self.lay_out(self.elapsed);
+        }
         if self.slab.is_empty() {
             return None;
         }
-        let mut nodes = (0..DRAWS).map(|_| &self.slab[random.below(self.slab.len() as u64) as usize]);
-        nodes.find(|node| node.is_something()).map(|node| node.item().range)
+        let mut numbers = (0..DRAWS).map(|_| random.below(self.slab.len() as u64) as usize);
+        let number = numbers.find(|number| self.slab[*number].is_something())?;
+        Some((Drawn(number), self.slab[number].item()))
+    }
+
+    /// No leaf relies on this item any more.
+    pub(crate) fn drop_drawn(&mut self, Drawn(number): Drawn) {
+        self.forget(number);
+        if self.needless >= TIDY_ITEMS_MIN.max(self.waiting / NEEDLESS_PART) {
+            self.lay_out(self.elapsed);
+        }
+    }
+
+    /// A node that waits holds nothing any more.
+    fn forget(&mut self, number: usize) {
+        let node = &mut self.slab[number];
+        (node.first, node.last) = (NOTHING.first, NOTHING.last);
+        self.needless += 1;
     }
 
     /// Empties a slot whose time has come: its list becomes `ready` or `falling`, both of which are empty.
@@ -474,6 +503,7 @@ impl Wheel {
         let old = std::mem::replace(&mut self.slab[node as usize], Node { next: self.free, ..FREE });
         self.free = node;
         self.waiting -= 1;
+        self.needless -= u32::from(!old.is_something());
         old.is_something().then(|| old.item())
     }
 
@@ -596,7 +626,7 @@ mod tests {
         dues.sort_unstable();
         let taken: Vec<u64> = std::iter::from_fn(|| wheel.take_soonest()).map(|item| item.due).collect();
         assert_eq!(taken, dues);
-        assert_eq!((wheel.next_due(), wheel.draw(&mut random)), (None, None));
+        assert_eq!((wheel.next_due(), wheel.draw(&mut random).is_none()), (None, true));
     }
 
     #[test]
@@ -606,7 +636,7 @@ mod tests {
         (0..20).for_each(|n| wheel.schedule(Item { due: 1 + u64::from(n % 3), range: range(n) }));
         assert_eq!(drain(&mut wheel, 2).len(), 14);
         for _ in 0..100 {
-            assert!(wheel.draw(&mut random).is_none_or(|range| range.first % 3 == 2));
+            assert!(wheel.draw(&mut random).is_none_or(|(_, item)| item.range.first % 3 == 2));
         }
     }
 
