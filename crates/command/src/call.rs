@@ -26,6 +26,7 @@ pub struct Call<'c, 'k> {
 impl<'c, 'k> Call<'c, 'k> {
     /// `keys` are those of the request, in the order in which the key specs name them, and `view` holds their
     /// shards.
+    #[inline(always)]
     pub fn new(
         view: &'c mut View<'k>,
         args: Args<'k>,
@@ -35,7 +36,9 @@ impl<'c, 'k> Call<'c, 'k> {
         Call { view, args, reply, keys, wait: None, effects: None }
     }
 
-    /// Has the command say what it does, where its request does not tell (`effects.rs`).
+    /// Has the command say what it does, where its request does not tell (`effects.rs`). Inlined, because a
+    /// copy would have to wait until the call, which was made just before, is written.
+    #[inline(always)]
     pub fn telling(self, effects: Option<&'c mut Effects>) -> Call<'c, 'k> {
         Call { effects, ..self }
     }

@@ -36,7 +36,7 @@ pub use list::{compressed, image, seq};
 pub use log::records;
 pub use map::item_index::ItemIndex;
 pub use map::{fields, pairs, set_image, sift};
-pub use memory::prefetch::prefetch_value;
+pub use memory::prefetch::{prefetch_to_write, prefetch_value};
 pub use memory::twins::end_keeping;
 pub use memory::{arena, counted};
 pub use tree::SOLE_SAMPLES;

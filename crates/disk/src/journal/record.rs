@@ -181,6 +181,12 @@ impl Records {
         draft
     }
 
+    /// Where in memory what comes behind `bytes` more bytes will be written, unless the room ends before.
+    #[inline]
+    pub fn place_behind(&self, bytes: usize) -> *const u8 {
+        self.bytes.as_ptr().wrapping_add(self.bytes.len() + bytes)
+    }
+
     /// The words that were written.
     #[inline]
     pub fn drafted(&self, draft: Draft) -> &[u8] {

@@ -13,6 +13,18 @@ pub(crate) fn prefetch(address: *const u8) {
     let _ = address;
 }
 
+/// Asks for the cache line at `address`, which need not be valid, to write to it.
+#[inline(always)]
+pub fn prefetch_to_write(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults and changes nothing. Processors without this one take it for a NOP.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Asks for all cache lines of a value that will soon be looked at.
 #[inline(always)]
 pub fn prefetch_value<T>(value: &T) {

@@ -21,6 +21,10 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::hint::cold_path;
 use store::{Told, View};
 
+/// The thread that wrote a buffer's last records to the file had the memory then, and fetching it back takes
+/// longer than one command. So lines that the next records will go to are asked for, so many bytes ahead.
+const ASKED_AHEAD: [usize; 2] = [128, 192];
+
 /// See the file's opener.
 #[derive(Default)]
 pub(crate) struct Recorder {
@@ -164,6 +168,9 @@ impl Recorder {
         if let Some(words) = words {
             take_room(journal, &mut recording.notes);
             recording.draft = Some(recording.notes.records.draft(words));
+            for ahead in ASKED_AHEAD {
+                pack::prefetch_to_write(recording.notes.records.place_behind(ahead));
+            }
         }
         recording
     }
