@@ -750,7 +750,9 @@ fn finish(
             cold_path();
             executor.counters().count_error(PROTOCOL_ERROR);
             note_protocol_error(connection, *error, (server, executor.steady()));
-            reply.protocol_error(*error);
+            if connection.session.reply_mode.answers() {
+                reply.protocol_error(*error);
+            }
             connection.session.after = After::Close;
         }
         Rest::Wrong(_) => {}

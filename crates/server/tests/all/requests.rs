@@ -123,6 +123,23 @@ fn reset_ends_silence_and_is_itself_the_request_that_skip_leaves_unanswered() {
 }
 
 #[test]
+fn bytes_that_are_no_request_are_answered_in_silence_as_well() {
+    let server = start(config());
+    let answer = "-ERR Protocol error: invalid bulk length\r\n";
+    for (before, expected) in [
+        ("", answer),
+        ("CLIENT REPLY OFF\r\n", ""),
+        ("CLIENT REPLY SKIP\r\n", ""),
+        ("CLIENT REPLY SKIP\r\nPING\r\n", answer),
+    ] {
+        let mut client = Client::connect(&server);
+        client.send(format!("{before}*1\r\n$x\r\n").as_bytes());
+        client.expect(expected);
+        client.expect_end();
+    }
+}
+
+#[test]
 fn several_databases_live_side_by_side() {
     let server = start(config());
     let mut client = Client::connect(&server);
