@@ -86,17 +86,36 @@ impl Overdue {
     }
 }
 
+/// What holds for a view, a bit each. One word, because a view is moved as soon as it is made, and a word that
+/// was written in parts can be read only when all of them have reached the cache.
+#[derive(Clone, Copy)]
+struct Modes(u64);
+
+impl Modes {
+    const COUNTS_LOOKUPS: u64 = 1;
+    /// Reading a key counts as using it.
+    const LEAVES_TRACE: u64 = 2;
+    /// Keys are created in the order of their places.
+    const IN_ORDER: u64 = 4;
+
+    #[inline(always)]
+    fn has(self, mode: u64) -> bool {
+        self.0 & mode != 0
+    }
+
+    #[inline(always)]
+    fn set(&mut self, mode: u64, is_set: bool) {
+        self.0 = if is_set { self.0 | mode } else { self.0 & !mode };
+    }
+}
+
 /// What a command sees of the keyspace: the locked shards of its keys. Dropping the view unlocks them.
 pub struct View<'k> {
     pub(crate) guards: Guards<'k>,
     pub(crate) keyspace: &'k Keyspace,
     settings: &'k Settings,
     now: Millis,
-    counts_lookups: bool,
-    /// Whether reading a key counts as using it.
-    leaves_trace: bool,
-    /// Whether keys are created in the order of their places.
-    is_in_order: bool,
+    modes: Modes,
     /// The key whose use was recorded last, so that a command which looks a key up twice counts as one use.
     used: Option<Hash>,
     pub(crate) aside: Aside,
@@ -347,9 +366,7 @@ impl<'k> View<'k> {
             keyspace,
             settings,
             now,
-            counts_lookups: false,
-            leaves_trace: true,
-            is_in_order: false,
+            modes: Modes(Modes::LEAVES_TRACE),
             used: None,
             aside: Aside::default(),
         }
@@ -363,9 +380,9 @@ impl<'k> View<'k> {
     {
         let guards = std::mem::replace(&mut self.guards, Guards::none());
         let aside = std::mem::take(&mut self.aside);
-        let View { keyspace, settings, now, counts_lookups, leaves_trace, is_in_order, used, .. } = self;
+        let View { keyspace, settings, now, modes, used, .. } = self;
         let guards = guards.shortened();
-        View { guards, keyspace, settings, now, counts_lookups, leaves_trace, is_in_order, used, aside }
+        View { guards, keyspace, settings, now, modes, used, aside }
     }
 
     /// The time of the command. A deadline at this time has passed.
@@ -390,7 +407,7 @@ impl<'k> View<'k> {
     /// Keys are created in hash order, here and under the next locks: leaves of the keyspace take room for
     /// all that comes. [`Keyspace::end_order`] gives back what is left of it.
     pub fn expect_order(&mut self) {
-        self.is_in_order = true;
+        self.modes.set(Modes::IN_ORDER, true);
     }
 
     /// Moves the clock of this view. Only the restless tests do so, to let keys expire and come back.
@@ -435,20 +452,22 @@ impl<'k> View<'k> {
     /// Another command begins, on shards that were locked for it too. What the one before has left was taken
     /// by [`View::take_garbage`].
     pub fn begin_anew(&mut self) {
-        (self.counts_lookups, self.leaves_trace, self.used) = (false, true, None);
+        self.modes.set(Modes::COUNTS_LOOKUPS, false);
+        self.modes.set(Modes::LEAVES_TRACE, true);
+        self.used = None;
         self.aside.has_created = false;
     }
 
     /// From here on each lookup counts as a keyspace hit or miss. Dispatch calls this for commands that only
     /// read.
     pub fn count_lookups(&mut self) {
-        self.counts_lookups = true;
+        self.modes.set(Modes::COUNTS_LOOKUPS, true);
     }
 
     /// From here on lookups do not count as hits and misses: for a command that looks at a key without
     /// reading its value.
     pub fn ignore_lookups(&mut self) {
-        self.counts_lookups = false;
+        self.modes.set(Modes::COUNTS_LOOKUPS, false);
     }
 
     /// Counts one lookup as a hit or a miss: for commands that write, for which [`View::count_lookups`] is
@@ -493,15 +512,16 @@ impl<'k> View<'k> {
         let timer = Timer {
             now: self.now,
             birth: touch.birth(),
-            is_in_order: self.is_in_order,
+            is_in_order: self.modes.has(Modes::IN_ORDER),
             wheel: &mut db.wheel,
             volatile: &mut db.volatile,
             due,
             soonest: &self.keyspace.soonest,
             supply: &self.keyspace.supply,
         };
-        let is_use =
-            touch != Touch::None && self.leaves_trace && self.used.replace(key.hash) != Some(key.hash);
+        let is_use = touch != Touch::None
+            && self.modes.has(Modes::LEAVES_TRACE)
+            && self.used.replace(key.hash) != Some(key.hash);
         let touch = if is_use { touch } else { Touch::None };
         let context = EditContext {
             timer,
@@ -528,7 +548,7 @@ impl<'k> View<'k> {
         let found = db.and_then(|db| db.map.find(key.hash, key.bytes));
         let lookup = Lookup {
             now: self.now,
-            counts: self.counts_lookups,
+            counts: self.modes.has(Modes::COUNTS_LOOKUPS),
             stats,
             aside: &mut self.aside,
             keyspace: self.keyspace,
@@ -563,7 +583,7 @@ impl<'k> View<'k> {
     #[inline(never)]
     fn look_tracked<const HASH: bool>(&mut self, key: &Key<'_>) -> Option<Found<'_, Value>> {
         let touch = self.keyspace.uses.touch(&self.settings.eviction);
-        if touch == Touch::None || !self.leaves_trace || self.used.replace(key.hash) == Some(key.hash) {
+        if touch == Touch::None || !self.leaves_trace() || self.used.replace(key.hash) == Some(key.hash) {
             return self.look_as::<HASH>(key);
         }
         let (db, stats, random) = self.guards.shard(key).db_to_use(key.db);
@@ -571,7 +591,7 @@ impl<'k> View<'k> {
         let found = db.and_then(|db| db.map.find_used(key.hash, key.bytes, next));
         let lookup = Lookup {
             now: self.now,
-            counts: self.counts_lookups,
+            counts: self.modes.has(Modes::COUNTS_LOOKUPS),
             stats,
             aside: &mut self.aside,
             keyspace: self.keyspace,
@@ -581,12 +601,14 @@ impl<'k> View<'k> {
 
     /// Whether a lookup counts as a use.
     pub(crate) fn leaves_trace(&self) -> bool {
-        self.leaves_trace
+        self.modes.has(Modes::LEAVES_TRACE)
     }
 
     /// Sets whether a lookup counts as a use from here on (CLIENT NO-TOUCH), and returns what was set before.
     pub(crate) fn set_trace(&mut self, leaves_trace: bool) -> bool {
-        std::mem::replace(&mut self.leaves_trace, leaves_trace)
+        let before = self.leaves_trace();
+        self.modes.set(Modes::LEAVES_TRACE, leaves_trace);
+        before
     }
 
     pub(crate) fn uses(&self) -> &'k Uses {
