@@ -320,6 +320,13 @@ impl<V: Clone, F: Form> Map<V, F> {
         Some(Crowd::new(self.tree.leaf(&path), range))
     }
 
+    /// Sets the note of the leaf that covers `place`.
+    pub fn note_leaf(&mut self, place: u32, note: u64) {
+        if let Some((path, _)) = self.tree.seek(place) {
+            self.set_note(&path, note);
+        }
+    }
+
     /// The leaf that covers `place`, for entries to be taken from it.
     pub fn cull(&mut self, place: u32) -> Option<Cull<'_, V, F>> {
         let (path, range) = self.tree.seek(place)?;

@@ -291,7 +291,7 @@ impl Keyspace {
                 is_any_held = true;
                 continue;
             };
-            self.look_for(&mut shard, evictor, search, garbage);
+            self.look_for(&mut shard, evictor, search);
             if evictor.best.score > 0 && evictor.seen >= search.candidates_wanted() {
                 if evictor.best.shard == index {
                     return self.take_best(&mut shard, evictor, search, garbage);
@@ -301,7 +301,7 @@ impl Keyspace {
         }
         if evictor.best.score == 0 && is_any_held {
             for index in 0..self.shards() {
-                self.look_for(&mut self.shard(index), evictor, search, garbage);
+                self.look_for(&mut self.shard(index), evictor, search);
             }
         }
         if evictor.best.score == 0 {
@@ -316,17 +316,11 @@ impl Keyspace {
     }
 
     /// Looks over a leaf of one of the shard's databases.
-    fn look_for(
-        &self,
-        shard: &mut Shard,
-        evictor: &mut Evictor,
-        search: &Search<'_>,
-        garbage: &mut Vec<Garbage>,
-    ) {
+    fn look_for(&self, shard: &mut Shard, evictor: &mut Evictor, search: &Search<'_>) {
         let Some(number) = search.draw_db(shard, evictor) else { return };
         let Some(db) = shard.db(number) else { return };
         if search.eviction.policy.is_volatile() && db.volatile.keys < db.map.len() / RARE {
-            return self.look_for_rare((shard, number), evictor, search, garbage);
+            return self.look_for_rare((shard, number), evictor, search);
         }
         let place = evictor.draw_hash() as u32;
         if let Some(crowd) = search.crowd(db, place) {

@@ -226,3 +226,37 @@ fn leaves_whose_keys_have_gone_are_forgotten() {
     keyspace.expire(Millis(NOW.0 + 2_000_000), usize::MAX, &mut Vec::new());
     assert_eq!((keyspace.len(0), keyspace.stats().expired), (20_000, 2_000));
 }
+
+/// Leaves in which a field is due at last, and keys with nearer deadlines come and go: by eviction, or by the
+/// clock.
+#[test]
+fn leaves_are_not_scheduled_ever_again_for_the_same_time() {
+    let far = Lifetime::Until(Millis(NOW.0 + 500_000_000));
+    for policy in [Some(Policy::VolatileLru), Some(Policy::VolatileTtl), None] {
+        let keyspace = keyspace(0);
+        (0..10_000).for_each(|n| set(&keyspace, &format!("k{n}"), "v", Expiry::Clear));
+        for n in 0..1_000 {
+            with(&keyspace, NOW, &format!("hash{n}"), |view, key| {
+                view.hash_or_new(key).unwrap().set(b"f", b"v", far);
+            });
+        }
+        let mut evictor = Evictor::new(7);
+        let mut now = NOW;
+        for n in 0..30_000 {
+            with(&keyspace, now, &format!("timed{n}"), |view, key| {
+                view.put_string(key, b"v", crate::Form::Auto, Expiry::At(Millis(now.0 + 100)));
+            });
+            match policy {
+                Some(policy) if n >= 50 => {
+                    assert_eq!(evict(&keyspace, &mut evictor, policy), Outcome::Key, "{policy:?} {n}");
+                }
+                Some(_) => {}
+                None => now.0 += 5,
+            }
+            keyspace.expire(now, 100, &mut Vec::new());
+        }
+        let items = keyspace.shard(0).db(0).and_then(|db| db.wheel.as_ref().map(|wheel| wheel.len()));
+        assert!(items.is_some_and(|items| items < 2_500), "{items:?} {policy:?}");
+        with(&keyspace, now, "hash7", |view, key| assert_eq!(view.hash(key).unwrap().unwrap().len(), 1));
+    }
+}

@@ -4,7 +4,7 @@
 //! ```text
 //!  an item of the wheel:  leaves 40 to 41, due at 12:00
 //!  leaf 40  [ k1  k2  k3 ... ]  has a key with a deadline: a candidate
-//!  leaf 40  [ k1  --  k3 ... ]  has none, it was evicted: the leaf is swept, and the item dropped
+//!  leaf 40  [ k1  --  k3 ... ]  has none, it was evicted: the leaf's note and the item are dropped
 //! ```
 //!
 //! A key that is evicted leaves its leaf's note and its item behind, since to find the next deadline would
@@ -14,9 +14,8 @@
 //! since the one before.
 use crate::Keyspace;
 use crate::eviction::choose::{Evictor, Search};
+use crate::expiry::notes::{NO_DEADLINE, is_needed};
 use crate::expiry::timer::earliest_of;
-use crate::keyspace::ears::Teller;
-use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::Shard;
 
 impl Keyspace {
@@ -26,25 +25,26 @@ impl Keyspace {
         (shard, number): (&mut Shard, u16),
         evictor: &mut Evictor,
         search: &Search<'_>,
-        garbage: &mut Vec<Garbage>,
     ) {
-        let mut teller = Teller::new(self, shard);
-        teller.db = number;
         let index = shard.index as usize;
-        let (db, stats, _) = shard.open(number);
+        let (db, ..) = shard.open(number);
         let Some((drawn, item)) = db.wheel.as_mut().and_then(|wheel| wheel.draw(&mut evictor.random)) else {
             return;
         };
         let leaves = u64::from(item.range.last - item.range.first) + 1;
         let place = item.range.first + evictor.random.below(leaves) as u32;
         let Some(crowd) = db.map.crowd(place) else { return };
-        let is_due_then = || {
-            crowd.leaf_note().note == item.due && crowd.iter().any(|found| earliest_of(&found) == item.due)
-        };
-        if !evictor.look_over(&crowd, search, index, number) && !is_due_then() {
-            db.renew((drawn, item), search.now, stats, garbage, &mut teller);
-            teller.tell();
-            self.set_due(index, shard.next_due());
+        if evictor.look_over(&crowd, search, index, number) {
+            return;
+        }
+        // Fields of hashes wait like keys. Where some do, the leaf's note may be early, and stays.
+        if crowd.iter().all(|found| earliest_of(&found) == NO_DEADLINE) {
+            db.map.note_leaf(place, NO_DEADLINE);
+        }
+        if !is_needed(&db.map, item)
+            && let Some(wheel) = &mut db.wheel
+        {
+            wheel.drop_drawn(drawn);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::expiry::fields::sweep_fields;
 use crate::expiry::notes::{ITEMS_PER_TIDYING, NEVER_DUE, NO_DEADLINE, due_of, is_needed, note_of, time_of};
 use crate::expiry::reaper::{Dues, Fate, Reaper};
 use crate::expiry::timer::Volatile;
-use crate::expiry::wheel::{Drawn, Item, Wheel};
+use crate::expiry::wheel::{Item, Wheel};
 use crate::hash::due::fields_due;
 use crate::keyspace::ears::Teller;
 use crate::keyspace::garbage::Garbage;
@@ -191,25 +191,6 @@ impl Db {
         }
         later.into_iter().for_each(|item| wheel.schedule(item));
         self.volatile.keys < keys
-    }
-
-    /// Sweeps the leaves of an item that was drawn from the wheel, which then has the items that these need
-    /// instead.
-    pub(crate) fn renew(
-        &mut self,
-        (drawn, item): (Drawn, Item),
-        now: Millis,
-        stats: &mut ShardStats,
-        garbage: &mut Vec<Garbage>,
-        teller: &mut Teller<'_>,
-    ) {
-        let Some(wheel) = self.wheel.as_deref_mut() else { return };
-        wheel.drop_drawn(drawn);
-        let dues = KeyDues::new(now, &mut self.volatile, stats, garbage, teller);
-        let rest = self.map.sweep(item.range, item.due, LOOKS_PER_EVICTION, &mut Reaper::new(wheel, dues));
-        if let Some(range) = rest {
-            wheel.schedule(Item { due: item.due, range });
-        }
     }
 
     /// When something in this database is next due, in milliseconds: at once where the wheel should be

@@ -27,10 +27,12 @@
 //! When leaves split or join, and when keys are removed before their deadlines, items stay behind that no
 //! leaf relies on, for years if their due times are that far away. So when twice as many items wait as after
 //! the last tidying, whoever drives the wheel goes through all of them, some at a time ([`Wheel::tidy`]), and
-//! says which are needed; the others are dropped.
+//! says which are needed; the others are dropped, and so are items whose leaves another one names for the
+//! same time: a leaf gets one more each time when a key with a nearer deadline has come and gone.
 use base::random::Random;
 use pack::arena::{Moves, relocate_box, relocate_vec};
 use pack::map::OrderRange;
+use std::cmp::Reverse;
 
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
@@ -81,7 +83,7 @@ const LOOSE: u32 = 8;
 const ITEMS_FOR_EMPTY_LEVELS: u32 = 64;
 /// With fewer items than this nothing is tidied.
 const TIDY_ITEMS_MIN: u32 = 8;
-/// The wheel is laid out anew if at least one item in so many is not needed.
+/// The wheel is laid out anew if at least one item in so many is known not to be needed.
 const NEEDLESS_PART: u32 = 4;
 /// It is laid out anew as well before an item is drawn, if fewer than one node in so many is in use.
 const UNUSED_PART: usize = 4;
@@ -250,10 +252,7 @@ impl Wheel {
         self.tidying = end as u32;
         if self.tidying as usize == self.slab.len() {
             self.tidying = NONE;
-            self.tidy_at = (2 * self.waiting).max(TIDY_ITEMS_MIN);
-            if self.needless * NEEDLESS_PART >= self.waiting {
-                self.lay_out(self.elapsed);
-            }
+            self.lay_out(self.elapsed);
         }
     }
 
@@ -507,11 +506,14 @@ impl Wheel {
         old.is_something().then(|| old.item())
     }
 
-    /// Links all items anew as seen from `now`: O(items). It happens when the clock was set back by much, or
-    /// when many items are not needed.
+    /// Links all items anew as seen from `now`, but for those that another stands for: O(items) and a sort.
+    /// It happens when the clock was set back by much, when all have been gone through, and when many are not
+    /// needed.
     fn lay_out(&mut self, now: u64) {
         let needed = self.slab.iter().filter(|node| node.is_something());
-        let items: Vec<Item> = needed.map(Node::item).collect();
+        let mut items: Vec<Item> = needed.map(Node::item).collect();
+        items.sort_unstable_by_key(|item| (item.due, item.range.first, Reverse(item.range.last)));
+        items.dedup_by(|next, kept| next.due == kept.due && next.range.last <= kept.range.last);
         let tidy_at = (2 * items.len() as u32).max(TIDY_ITEMS_MIN);
         *self = Wheel { tidy_at, slab: Vec::with_capacity(items.len()), ..Wheel::new(now) };
         items.into_iter().for_each(|item| self.schedule(item));
