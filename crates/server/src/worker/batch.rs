@@ -100,6 +100,11 @@ impl Turn {
         Turn::new(id, Source::Input)
     }
 
+    /// Whether its bytes have just arrived, rather than been left over.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.source, Source::Scratch(_))
+    }
+
     fn new(id: ConnId, source: Source) -> Turn {
         Turn {
             id,

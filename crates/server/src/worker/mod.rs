@@ -14,9 +14,9 @@
 //! `pieces` writes long replies, `push` and `invalidate` send what a client did not ask for, `slow_readers`
 //! and `output` deal with clients that do not read, `park`, `block` and `receive_while_waiting` with requests
 //! that have to wait, `held` with replies that wait for the disk, `lent` with requests that run on other
-//! threads, `disconnected` with the requests that a client had sent before its connection broke. Beside
-//! requests, `cron` does what is due ten times a second, with `peaks`, `spare_processor` and
-//! `client_eviction`.
+//! threads, `rounds` with who waits for whom, `disconnected` with the requests that a client had sent before
+//! its connection broke. Beside requests, `cron` does what is due ten times a second, with `peaks`,
+//! `spare_processor` and `client_eviction`.
 mod accept;
 mod batch;
 mod block;
@@ -33,6 +33,7 @@ mod peaks;
 mod pieces;
 mod push;
 mod receive_while_waiting;
+mod rounds;
 mod script_thread;
 mod slow_readers;
 mod spare_processor;
@@ -59,6 +60,7 @@ use net::{CloseWhen, ConnId, Engine, Event, Tick, Wait};
 use park::Parked;
 use pieces::Unfinished;
 use resp::{Args, Limits, ProtocolError, Reply};
+use rounds::Round;
 pub(crate) use script_thread::ScriptThread;
 use std::collections::BTreeMap;
 use std::hint::cold_path;
@@ -97,6 +99,7 @@ pub(crate) struct Worker<'s> {
     /// Connections that can go on without receiving anything: whole requests of theirs wait, or the rest of a
     /// reply.
     again: Vec<ConnId>,
+    round: Round,
     /// Connections to which much was sent since the last poll.
     sent: Vec<ConnId>,
     /// Connections that CLIENT PAUSE holds back.
@@ -149,15 +152,17 @@ impl<'s> Worker<'s> {
         engine: Box<dyn Engine>,
         scripts: Arc<ScriptThread>,
     ) -> Worker<'s> {
+        let executor = Executor::new(server, index);
         Worker {
             server,
             index,
             mailbox: &server.mailboxes[index],
             engine,
             table: Table::default(),
-            executor: Executor::new(server, index),
             batch: Batch::default(),
             again: Vec::new(),
+            round: Round::begin(executor.meter()),
+            executor,
             sent: Vec::new(),
             parked: Parked::default(),
             waits: Waits::default(),
@@ -194,11 +199,11 @@ impl<'s> Worker<'s> {
                 return;
             }
             self.executor.set_now(self.clock.moment(self.executor.moment()));
-            let start = self.executor.meter().read();
+            self.round.start = self.executor.meter().read();
             self.handle(&mut events);
             self.serve();
             self.tend();
-            self.count_turn(start);
+            self.count_turn(self.round.start);
         }
         self.wind_up(events);
     }
@@ -244,7 +249,7 @@ impl<'s> Worker<'s> {
             self.commit_late();
         }
         self.relieve_clients();
-        self.take_up_all();
+        self.take_up_some();
         self.serve();
         self.run_last_requests();
         for event in &*events {
@@ -374,14 +379,18 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Goes on with connections of which something is kept, or which have not been written all of a reply. Of
-    /// the latter only some have a turn, so that others do not wait for all of them.
-    fn take_up_all(&mut self) {
-        let (mut pieces, mut first) = (0, Vec::new());
+    /// Goes on with connections of which something is kept, or which have not been written all of a reply.
+    /// Only some of each kind have a turn, so that others do not wait for all of them (`rounds`).
+    fn take_up_some(&mut self) {
+        let (mut pieces, mut left, mut first) = (0, 0, Vec::new());
         for id in std::mem::take(&mut self.again) {
             let Some(connection) = self.table.at(id) else { continue };
             match connection.flow {
-                Flow::Busy if !connection.is_in_batch => self.batch.resume(connection),
+                Flow::Busy if left == rounds::LEFT_IN_A_ROW => first.push(id),
+                Flow::Busy if !connection.is_in_batch => {
+                    left += 1;
+                    self.batch.resume(connection);
+                }
                 Flow::Writing if pieces == pieces::PIECES_IN_A_ROW => first.push(id),
                 Flow::Writing => {
                     pieces += 1;
@@ -475,6 +484,9 @@ impl<'s> Worker<'s> {
         self.executor.counters().serving.store(connection.session.record.id, Relaxed);
         self.reply.protocol = connection.protocol;
         let request_bytes = self.batch.bytes(turn, &connection.input).len();
+        if self.round.puts_off(turn, request_bytes, self.executor.meter()) {
+            return self.put_off(turn);
+        }
         let records_end = self.executor.end_of_records();
         self.executor.start_turn(&mut connection.session, request_bytes);
         let may_be_stored = request_bytes >= Arrival::BYTES_MIN;

@@ -86,8 +86,8 @@ impl Overdue {
     }
 }
 
-/// What holds for a view, a bit each. One word, because a view is moved as soon as it is made, and a word that
-/// was written in parts can be read only when all of them have reached the cache.
+/// What holds for a view, a bit each. One word, because a view is moved as soon as it is made, and a word
+/// that was written in parts can be read only when all of them have reached the cache.
 #[derive(Clone, Copy)]
 struct Modes(u64);
 

@@ -1,0 +1,56 @@
+//! Who waits for whom in one round of the event loop. A round goes on with some connections of which
+//! something is left, then receives from those that have sent something, and has all of their requests run; a
+//! reply leaves at its end at the latest. So a client that sends one request waits for about two rounds, and
+//! with a thousand pipelines, each of which may run for a millisecond, these would be seconds.
+//!
+//! ```text
+//! left over:   p1 p2 p3 p4 | p5 p6 ...           four have a turn, the others wait for the next rounds
+//! has arrived: r1 P7 r2 r3 P8 | r4 P9 r5         the round has taken long: P9 waits with those left over,
+//!                                                r4 and r5 are short and run
+//! ```
+//!
+//! Nobody starves: those left over have their turns in the order in which they came.
+use super::batch::Turn;
+use super::{Worker, note};
+use net::{Meter, Tick};
+use std::hint::cold_path;
+
+/// How many connections of which requests are left have a turn before others are served.
+pub(super) const LEFT_IN_A_ROW: usize = 4;
+/// A round that has taken so long puts off what has sent much.
+const LONG_ROUND_NS: u64 = if cfg!(debug_assertions) { 0 } else { 10_000_000 };
+/// What has sent as much as this at a time has much to do.
+const MUCH_BYTES: usize = if cfg!(debug_assertions) { 1 << 10 } else { 16 << 10 };
+
+/// The present round.
+pub(super) struct Round {
+    pub(super) start: Tick,
+    long_ticks: u64,
+}
+
+impl Round {
+    pub(super) fn begin(meter: Meter) -> Round {
+        Round { start: meter.read(), long_ticks: meter.ticks(LONG_ROUND_NS) }
+    }
+
+    /// Whether these requests, which have just arrived, are to wait for the next rounds.
+    #[inline]
+    pub(super) fn puts_off(&self, turn: &Turn, request_bytes: usize, meter: Meter) -> bool {
+        if request_bytes < MUCH_BYTES {
+            return false;
+        }
+        cold_path();
+        turn.is_new() && !turn.is_unauthenticated && meter.read().since(self.start) >= self.long_ticks
+    }
+}
+
+impl Worker<'_> {
+    /// Leaves the requests of this turn to the next rounds.
+    #[cold]
+    pub(super) fn put_off(&mut self, turn: &Turn) {
+        let Some(connection) = self.table.at(turn.id) else { return };
+        self.batch.keep_requests(turn, connection);
+        note(connection, 0, self.executor.steady(), self.executor.counters());
+        self.settle(turn, true);
+    }
+}
