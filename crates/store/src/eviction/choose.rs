@@ -179,7 +179,7 @@ pub(crate) fn deadline(found: &Found<'_, Value>) -> Deadline {
 
 /// What one search goes by.
 pub(crate) struct Search<'k> {
-    pub(crate) now: Millis,
+    now: Millis,
     pub(crate) eviction: Eviction,
     uses: &'k Uses,
 }

@@ -121,7 +121,7 @@ impl<V: Clone, F: Form, D: Dues<V, F>> Sweeper<V, F> for Reaper<'_, D> {
         self.dues.leaf_ends(range);
         let note = std::mem::replace(&mut self.earliest, NO_DEADLINE);
         if note != NO_DEADLINE {
-            self.wheel.schedule(Item { due: note, range });
+            self.wheel.schedule_again(Item { due: note, range });
         }
         note
     }

@@ -183,13 +183,13 @@ impl Db {
             }
             while let Some(next) = fresh.take_soonest() {
                 if next.due > item.due {
-                    wheel.schedule(next);
+                    wheel.schedule_again(next);
                 } else if !later.contains(&next) {
                     later.push(next);
                 }
             }
         }
-        later.into_iter().for_each(|item| wheel.schedule(item));
+        later.into_iter().for_each(|item| wheel.schedule_again(item));
         self.volatile.keys < keys
     }
 

@@ -83,7 +83,7 @@ const LOOSE: u32 = 8;
 const ITEMS_FOR_EMPTY_LEVELS: u32 = 64;
 /// With fewer items than this nothing is tidied.
 const TIDY_ITEMS_MIN: u32 = 8;
-/// The wheel is laid out anew if at least one item in so many is known not to be needed.
+/// The wheel is laid out anew if at least one item in so many is not needed, or perhaps not.
 const NEEDLESS_PART: u32 = 4;
 /// It is laid out anew as well before an item is drawn, if fewer than one node in so many is in use.
 const UNUSED_PART: usize = 4;
@@ -183,6 +183,8 @@ pub(crate) struct Wheel {
     tidying: u32,
     /// How many of those that wait are known not to be needed.
     needless: u32,
+    /// How many were scheduled again since all were laid out. Perhaps another one was there for that time.
+    renewed: u32,
 }
 
 impl Node {
@@ -207,7 +209,14 @@ impl Wheel {
             tidy_at: TIDY_ITEMS_MIN,
             tidying: NONE,
             needless: 0,
+            renewed: 0,
         }
+    }
+
+    /// [`Wheel::schedule`] for leaves of which something nearer has gone.
+    pub(crate) fn schedule_again(&mut self, item: Item) {
+        self.renewed = self.renewed.saturating_add(1);
+        self.schedule(item);
     }
 
     pub(crate) fn schedule(&mut self, item: Item) {
@@ -252,7 +261,10 @@ impl Wheel {
         self.tidying = end as u32;
         if self.tidying as usize == self.slab.len() {
             self.tidying = NONE;
-            self.lay_out(self.elapsed);
+            self.tidy_at = (2 * self.waiting).max(TIDY_ITEMS_MIN);
+            if self.needless.saturating_add(self.renewed) >= self.waiting / NEEDLESS_PART {
+                self.lay_out(self.elapsed);
+            }
         }
     }
 
@@ -387,7 +399,7 @@ impl Wheel {
     }
 
     /// An item chosen at random, with the number by which [`Wheel::drop_drawn`] knows it. None where several
-    /// draws in a row hit nodes that are not in use, which is rare.
+    /// draws in a row hit nodes that are not in use.
     pub(crate) fn draw(&mut self, random: &mut Random) -> Option<(Drawn, Item)> {
         const DRAWS: usize = 8;
         if self.slab.len() / UNUSED_PART > (self.waiting.max(TIDY_ITEMS_MIN)) as usize {
@@ -507,8 +519,7 @@ impl Wheel {
     }
 
     /// Links all items anew as seen from `now`, but for those that another stands for: O(items) and a sort.
-    /// It happens when the clock was set back by much, when all have been gone through, and when many are not
-    /// needed.
+    /// It happens when the clock was set back by much, and when many are not needed, or may not be.
     fn lay_out(&mut self, now: u64) {
         let needed = self.slab.iter().filter(|node| node.is_something());
         let mut items: Vec<Item> = needed.map(Node::item).collect();
