@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Nobody starves: those left over have their turns in the order in which they came.
-use super::batch::Turn;
+use super::batch::{Rest, Turn};
 use super::{Worker, note};
 use net::{Meter, Tick};
 use std::hint::cold_path;
@@ -33,14 +33,16 @@ impl Round {
         Round { start: meter.read(), long_ticks: meter.ticks(LONG_ROUND_NS) }
     }
 
-    /// Whether these requests, which have just arrived, are to wait for the next rounds.
+    /// Whether these requests, which have just arrived, are to wait for the next rounds. Not where bytes
+    /// follow that are no request: those may have been decoded in place, and would be read as something else.
     #[inline]
     pub(super) fn puts_off(&self, turn: &Turn, request_bytes: usize, meter: Meter) -> bool {
         if request_bytes < MUCH_BYTES {
             return false;
         }
         cold_path();
-        turn.is_new() && !turn.is_unauthenticated && meter.read().since(self.start) >= self.long_ticks
+        let may_wait = turn.is_new() && !turn.is_unauthenticated && !matches!(turn.rest, Rest::Wrong(_));
+        may_wait && meter.read().since(self.start) >= self.long_ticks
     }
 }
 
