@@ -99,7 +99,7 @@ impl Worker<'_> {
         }
         unfinished.arrive(request, Box::new(Arrived::new(reply)), ticks);
         connection.flow = Flow::Writing;
-        self.again.push(id);
+        self.again.push_back(id);
     }
 
     /// A request has begun to wait for its keys (`park`). What was pushed meanwhile is sent before its reply.

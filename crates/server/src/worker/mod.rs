@@ -62,7 +62,7 @@ use pieces::Unfinished;
 use resp::{Args, Limits, ProtocolError, Reply};
 use rounds::Round;
 pub(crate) use script_thread::ScriptThread;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::hint::cold_path;
 use std::ops::Range;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub(crate) struct Worker<'s> {
     batch: Batch<'s>,
     /// Connections that can go on without receiving anything: whole requests of theirs wait, or the rest of a
     /// reply.
-    again: Vec<ConnId>,
+    again: VecDeque<ConnId>,
     round: Round,
     /// Connections to which much was sent since the last poll.
     sent: Vec<ConnId>,
@@ -160,8 +160,8 @@ impl<'s> Worker<'s> {
             engine,
             table: Table::default(),
             batch: Batch::default(),
-            again: Vec::new(),
-            round: Round::begin(executor.meter()),
+            again: VecDeque::new(),
+            round: Round::new(executor.meter()),
             executor,
             sent: Vec::new(),
             parked: Parked::default(),
@@ -379,30 +379,22 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Goes on with connections of which something is kept, or which have not been written all of a reply.
-    /// Only some of each kind have a turn, so that others do not wait for all of them (`rounds`).
+    /// Goes on with some of the connections of which something is kept, or which have not been written all of
+    /// a reply (`rounds`).
     fn take_up_some(&mut self) {
-        let (mut pieces, mut left, mut first) = (0, 0, Vec::new());
-        for id in std::mem::take(&mut self.again) {
+        let mut taken = 0;
+        for _ in 0..self.again.len() {
+            if taken == rounds::LEFT_IN_A_ROW {
+                break;
+            }
+            let Some(id) = self.again.pop_front() else { break };
             let Some(connection) = self.table.at(id) else { continue };
             match connection.flow {
-                Flow::Busy if left == rounds::LEFT_IN_A_ROW => first.push(id),
-                Flow::Busy if !connection.is_in_batch => {
-                    left += 1;
-                    self.batch.resume(connection);
-                }
-                Flow::Writing if pieces == pieces::PIECES_IN_A_ROW => first.push(id),
-                Flow::Writing => {
-                    pieces += 1;
-                    self.write_more(id);
-                }
-                _ => {}
+                Flow::Busy if !connection.is_in_batch => self.batch.resume(connection),
+                Flow::Writing => self.write_more(id),
+                _ => continue,
             }
-        }
-        if !first.is_empty() {
-            // Those that had no turn have the next ones.
-            first.append(&mut self.again);
-            self.again = first;
+            taken += 1;
         }
     }
 
@@ -656,9 +648,9 @@ impl<'s> Worker<'s> {
             Flow::Open if has_more => {
                 cold_path();
                 connection.flow = Flow::Busy;
-                self.again.push(turn.id);
+                self.again.push_back(turn.id);
             }
-            Flow::Busy | Flow::Writing if has_more => self.again.push(turn.id),
+            Flow::Busy | Flow::Writing if has_more => self.again.push_back(turn.id),
             Flow::Busy => {
                 cold_path();
                 connection.flow = Flow::Open;

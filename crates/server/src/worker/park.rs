@@ -83,7 +83,7 @@ impl Worker<'_> {
         let now = self.executor.steady();
         if let Some(connection) = self.table.at(id).filter(|c| c.flow == Flow::Parked) {
             go_on(connection, now);
-            self.again.push(id);
+            self.again.push_back(id);
         }
     }
 }

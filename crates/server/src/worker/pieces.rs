@@ -38,8 +38,6 @@ const PIECE_BYTES_MAX: usize = 256 << 10;
 /// A remainder that takes more than this by itself is freed in the background, as is one whose value nobody
 /// else has any more.
 const FREED_AT_ONCE_BYTES: usize = 64 << 10;
-/// How many connections with unfinished replies have a turn before others are served.
-pub(super) const PIECES_IN_A_ROW: usize = 4;
 
 /// A reply that is being written piece by piece, and the request that it answers.
 pub(super) struct Unfinished {
@@ -266,7 +264,7 @@ impl Worker<'_> {
         let Some(connection) = self.table.at(id) else { return };
         note(connection, 0, self.executor.steady(), self.executor.counters());
         self.send(id);
-        self.again.push(id);
+        self.again.push_back(id);
     }
 
     /// All of the reply is written. What follows it runs at the next turn.

@@ -10,12 +10,13 @@
 //! ```
 //!
 //! Nobody starves: those left over have their turns in the order in which they came.
-use super::batch::{Rest, Turn};
+use super::batch::Turn;
 use super::{Worker, note};
 use net::{Meter, Tick};
 use std::hint::cold_path;
 
-/// How many connections of which requests are left have a turn before others are served.
+/// How many connections of which requests, or the rest of a reply, are left have a turn before others are
+/// served.
 pub(super) const LEFT_IN_A_ROW: usize = 4;
 /// A round that has taken so long puts off what has sent much.
 const LONG_ROUND_NS: u64 = if cfg!(debug_assertions) { 0 } else { 10_000_000 };
@@ -29,19 +30,20 @@ pub(super) struct Round {
 }
 
 impl Round {
-    pub(super) fn begin(meter: Meter) -> Round {
+    pub(super) fn new(meter: Meter) -> Round {
         Round { start: meter.read(), long_ticks: meter.ticks(LONG_ROUND_NS) }
     }
 
-    /// Whether these requests, which have just arrived, are to wait for the next rounds. Not where bytes
-    /// follow that are no request: those may have been decoded in place, and would be read as something else.
+    /// Whether these requests, which have just arrived, are to wait for the next rounds. Not where none is
+    /// whole, which takes no time; and bytes that are no request may have been decoded in place, and would be
+    /// read as something else then.
     #[inline]
     pub(super) fn puts_off(&self, turn: &Turn, request_bytes: usize, meter: Meter) -> bool {
         if request_bytes < MUCH_BYTES {
             return false;
         }
         cold_path();
-        let may_wait = turn.is_new() && !turn.is_unauthenticated && !matches!(turn.rest, Rest::Wrong(_));
+        let may_wait = turn.is_new() && !turn.requests.is_empty() && !turn.is_unauthenticated;
         may_wait && meter.read().since(self.start) >= self.long_ticks
     }
 }

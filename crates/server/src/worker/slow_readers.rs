@@ -146,7 +146,7 @@ impl Worker<'_> {
     pub(super) fn unpause(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
         connection.flow = if connection.unfinished.is_some() { Flow::Writing } else { Flow::Busy };
-        self.again.push(id);
+        self.again.push_back(id);
     }
 
     /// Looks again at those who were paused or over their soft limit.

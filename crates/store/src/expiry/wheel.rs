@@ -83,7 +83,7 @@ const LOOSE: u32 = 8;
 const ITEMS_FOR_EMPTY_LEVELS: u32 = 64;
 /// With fewer items than this nothing is tidied.
 const TIDY_ITEMS_MIN: u32 = 8;
-/// The wheel is laid out anew if at least one item in so many is not needed, or perhaps not.
+/// The wheel is laid out anew if at least one item in so many may not be needed.
 const NEEDLESS_PART: u32 = 4;
 /// It is laid out anew as well before an item is drawn, if fewer than one node in so many is in use.
 const UNUSED_PART: usize = 4;
@@ -181,10 +181,9 @@ pub(crate) struct Wheel {
     tidy_at: u32,
     /// The next node to be tidied; NONE while no tidying is under way.
     tidying: u32,
-    /// How many of those that wait are known not to be needed.
+    /// How many of those that wait may not be needed: those of which that is known, and all that were
+    /// scheduled again since the wheel was laid out, for a time at which another one may wait.
     needless: u32,
-    /// How many were scheduled again since all were laid out. Perhaps another one was there for that time.
-    renewed: u32,
 }
 
 impl Node {
@@ -209,13 +208,12 @@ impl Wheel {
             tidy_at: TIDY_ITEMS_MIN,
             tidying: NONE,
             needless: 0,
-            renewed: 0,
         }
     }
 
     /// [`Wheel::schedule`] for leaves of which something nearer has gone.
     pub(crate) fn schedule_again(&mut self, item: Item) {
-        self.renewed = self.renewed.saturating_add(1);
+        self.needless = self.needless.saturating_add(1);
         self.schedule(item);
     }
 
@@ -262,7 +260,7 @@ impl Wheel {
         if self.tidying as usize == self.slab.len() {
             self.tidying = NONE;
             self.tidy_at = (2 * self.waiting).max(TIDY_ITEMS_MIN);
-            if self.needless.saturating_add(self.renewed) >= self.waiting / NEEDLESS_PART {
+            if self.needless >= self.waiting / NEEDLESS_PART {
                 self.lay_out(self.elapsed);
             }
         }
@@ -425,7 +423,7 @@ impl Wheel {
     fn forget(&mut self, number: usize) {
         let node = &mut self.slab[number];
         (node.first, node.last) = (NOTHING.first, NOTHING.last);
-        self.needless += 1;
+        self.needless = self.needless.saturating_add(1);
     }
 
     /// Empties a slot whose time has come: its list becomes `ready` or `falling`, both of which are empty.
@@ -519,7 +517,7 @@ impl Wheel {
     }
 
     /// Links all items anew as seen from `now`, but for those that another stands for: O(items) and a sort.
-    /// It happens when the clock was set back by much, and when many are not needed, or may not be.
+    /// It happens when the clock was set back by much, and when many may not be needed.
     fn lay_out(&mut self, now: u64) {
         let needed = self.slab.iter().filter(|node| node.is_something());
         let mut items: Vec<Item> = needed.map(Node::item).collect();
