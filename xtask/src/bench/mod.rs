@@ -19,6 +19,7 @@ mod data_sets;
 mod depth;
 mod eviction;
 mod expiry;
+mod floods;
 mod full_cache;
 mod hiccups;
 mod instructions;
@@ -141,7 +142,7 @@ const fn printed(
 }
 
 /// The parts of the page in its order, then the others.
-const BENCHMARKS: [Benchmark; 28] = [
+const BENCHMARKS: [Benchmark; 29] = [
     part(
         "anysize",
         ("COLLECTION", anysize::knows),
@@ -274,6 +275,12 @@ const BENCHMARKS: [Benchmark; 28] = [
         NONE,
         "Times of commands while many keys are loaded, flushed and loaded again",
         stalls::run,
+    ),
+    printed(
+        "floods",
+        ("CASE", floods::knows),
+        "How long one request waits beside --keys clients that keep the server busy",
+        floods::run,
     ),
     printed(
         "replies",

@@ -30,6 +30,7 @@ on_every_engine! {
     an_end_while_paused_is_told_after_resume
     a_unix_socket_serves_like_tcp
     a_passed_connection_is_served_by_another_engine
+    those_who_send_little_are_told_of_beside_those_who_send_much
     listening_can_stop
 }
 
@@ -346,6 +347,33 @@ fn listening_can_stop(mut rig: Rig) {
     assert!(TcpStream::connect(rig.address).is_err());
     client.write_all(b"still served").unwrap();
     rig.until_received(id, b"still served");
+}
+
+fn those_who_send_little_are_told_of_beside_those_who_send_much(mut rig: Rig) {
+    const POLLS_MAX: usize = 3;
+    let mut flood: Vec<_> = (0..200).map(|_| rig.connect()).collect();
+    let mut quiet: Vec<_> = (0..10).map(|_| rig.connect()).collect();
+    flood.iter().for_each(|(client, _)| client.set_nonblocking(true).unwrap());
+    let (piece, mut sent) = (vec![b'x'; 64 << 10], vec![0; flood.len()]);
+    for round in 0..30 {
+        for ((client, _), sent) in flood.iter_mut().zip(&mut sent) {
+            *sent += client.write(&piece).unwrap_or(0);
+        }
+        if round % 10 == 9 {
+            quiet.iter_mut().for_each(|(client, _)| client.write_all(b"ask").unwrap());
+            for _ in 0..POLLS_MAX {
+                rig.poll(Duration::ZERO);
+                rig.receive_all();
+            }
+            let asked = |(_, id): &(TcpStream, ConnId)| rig.received(*id).len() == 3 * (round / 10 + 1);
+            assert!(quiet.iter().all(asked), "round {round}");
+        }
+        rig.poll(Duration::ZERO);
+        rig.receive_all();
+    }
+    rig.until("all that was sent", |rig| {
+        flood.iter().zip(&sent).all(|((_, id), sent)| rig.received(*id).len() == *sent)
+    });
 }
 
 /// Clients, to each of which this text was sent in turn.

@@ -6,8 +6,11 @@
 //!   anew if wanted.
 //! * Received bytes lie in buffers of one ring (`buffers.rs`). What is not taken by `receive` until the next
 //!   `poll` is moved to the connection's `stash`, so during every wait all buffers are the kernel's, and
-//!   running out of them is a matter of one batch. A connection with more than `UNREAD_MAX` unread bytes is
-//!   not received from until they are read: that, not an operation, is what a pause comes to.
+//!   running out of them is a matter of one batch.
+//! * Where many send much at once they take all buffers, and those who send little would find none for as long
+//!   as that goes on. So a connection for which there was none is *short*: it is not armed; `Readable` is
+//!   told, and `receive` asks the socket itself, until nothing more has come. So is one of which much is left
+//!   unread, because it is paused or has to wait: the rest stays with the kernel.
 //! * Sends are queued and submitted together by the next `poll`. The first try is *quick*: with MSG_DONTWAIT
 //!   it completes while it is being submitted. So the wait can ask for one completion more than there are
 //!   quick sends, and returns for news only, not for its own sends. What the kernel does not take at once is
@@ -52,6 +55,8 @@ const SEND_BYTES_MAX: usize = 1 << 30;
 const QUICK_BYTES_MAX: usize = 16 << 10;
 /// The longest wait before it is known what became of quick sends.
 const QUICK_WAIT: Duration = Duration::from_millis(1);
+/// A connection of which more than this is left unread by a poll is not received from.
+const LEFT_MAX: usize = 2 * BUFFER_BYTES;
 /// How often an engine that is dropped waits for its operations, before it leaves their memory to the kernel
 /// for ever.
 const FAREWELLS_MAX: usize = 100;
@@ -115,11 +120,14 @@ impl Uring {
 
     /// Moves what was not received out of the kernel's buffers.
     fn empty_buffers(&mut self) {
-        for id in self.held.drain(..) {
+        for id in std::mem::take(&mut self.held) {
             let Some(conn) = self.table.get_mut(id) else { continue };
             conn.is_held = false;
             if !conn.chain.is_empty() {
-                self.buffers.read(&mut conn.chain, &mut conn.stash, usize::MAX);
+                conn.stash_chain(&mut self.buffers);
+                if conn.unread_bytes > LEFT_MAX {
+                    self.stop_receiving(id);
+                }
             }
         }
         self.buffers.publish();
@@ -131,9 +139,10 @@ impl Uring {
         for id in std::mem::take(&mut self.idle) {
             let Some(conn) = self.table.get_mut(id) else { continue };
             conn.is_idle = false;
+            conn.is_short |= conn.unread_bytes > 0;
             if conn.wants_bytes() {
                 self.arm(id);
-            } else if conn.life == Life::Open && conn.error.is_none() {
+            } else if conn.life == Life::Open && conn.error.is_none() && !conn.asks_itself() {
                 self.watch(id);
             }
         }
@@ -201,6 +210,15 @@ impl Uring {
         let entry = opcode::RecvMulti::new(types::Fd(conn.fd.as_raw_fd()), GROUP).build();
         // SAFETY: the entry points to nothing; the buffers it chooses outlive the ring.
         unsafe { self.ring.push(entry.user_data(Token::Receive(id).pack())) };
+    }
+
+    /// Receives no more from a connection than what is under way.
+    fn stop_receiving(&mut self, id: ConnId) {
+        let Some(conn) = self.table.get_mut(id) else { return };
+        if conn.is_receiving && !conn.is_stopping {
+            conn.is_stopping = true;
+            self.cancel(Token::Receive(id));
+        }
     }
 
     /// While nothing is received a reset must still be seen. Multishot, because io_uring always asks for
@@ -381,9 +399,8 @@ impl Uring {
                 Life::Dying => self.retire(id, events),
                 Life::Open | Life::Flushing => self.set_idle(id),
             }
-        } else if !conn.wants_bytes() && conn.life == Life::Open && !conn.is_stopping {
-            conn.is_stopping = true;
-            self.cancel(Token::Receive(id));
+        } else if !conn.wants_bytes() && conn.life == Life::Open {
+            self.stop_receiving(id);
         }
     }
 
@@ -411,10 +428,15 @@ impl Uring {
                 conn.has_ended = true;
                 self.tell(id, events);
             }
-            // It is armed anew when there is room. One that has filled many buffers itself sends much, and
-            // more of them would only hold more of that.
-            libc::ENOBUFS if conn.unread_bytes > 2 * BUFFER_BYTES => {}
-            libc::ENOBUFS => self.buffers.note_shortage(),
+            libc::ENOBUFS => {
+                // One that has filled many buffers itself sends much, and more of them would only hold more
+                // of that.
+                if conn.unread_bytes <= LEFT_MAX {
+                    self.buffers.note_shortage();
+                }
+                conn.is_short = true;
+                self.tell(id, events);
+            }
             libc::ECANCELED | libc::EINTR | libc::EAGAIN => {}
             error => {
                 conn.error = Some(error);
@@ -482,6 +504,7 @@ impl Uring {
             // Only a hang-up, or receiving finds the error out by itself, behind the bytes that came before
             // it.
             _ if conn.is_receiving || result < 0 || result & i32::from(libc::POLLERR) == 0 => {}
+            Life::Open if conn.asks_itself() => {}
             Life::Open if !conn.is_paused => {
                 conn.error = Some(libc::ECONNRESET);
                 self.tell(id, events);
@@ -582,21 +605,23 @@ impl Engine for Uring {
         let Some(conn) = self.table.get_mut(id).filter(|conn| conn.life == Life::Open) else {
             return Received::Failed(io::ErrorKind::NotConnected.into());
         };
-        if conn.unread_bytes > 0 {
-            let limit = limit.max(1);
-            let mut n = conn.read_stash(into, limit);
-            n += self.buffers.read(&mut conn.chain, into, limit - n);
-            conn.unread_bytes -= n;
-            conn.is_unread = conn.unread_bytes > 0 || conn.has_ended || conn.error.is_some();
-            let (is_unread, is_idle) = (conn.is_unread, !conn.is_receiving && conn.wants_bytes());
+        let n = match conn.unread_bytes {
+            0 if conn.is_short => conn.receive_itself(into, limit.max(1)),
+            0 => 0,
+            _ => conn.read(into, limit.max(1), &mut self.buffers),
+        };
+        conn.is_unread = conn.has_news();
+        let (is_unread, is_idle) = (conn.is_unread, !conn.is_receiving && !conn.is_short);
+        if is_idle {
+            self.set_idle(id);
+        }
+        if n > 0 {
             if is_unread {
                 self.remember(id);
             }
-            if is_idle {
-                self.set_idle(id);
-            }
             return Received::Bytes(n);
         }
+        let Some(conn) = self.table.get_mut(id) else { return Received::Empty };
         conn.is_unread = false;
         if let Some(error) = conn.error {
             self.kill(id);
@@ -678,6 +703,8 @@ impl Engine for Uring {
             if conn.error.is_some() || conn.is_broken {
                 // Nobody reads it, so nobody would find out that it has failed.
                 self.kill(id);
+            } else if conn.is_short {
+                self.set_idle(id);
             }
         }
     }

@@ -38,8 +38,8 @@ pub(crate) enum Message {
     Adopt(net::Accepted),
     /// The users have changed: close the clients that listen to what their users may not hear any more.
     UsersChanged,
-    /// Show these lines to the clients that watch.
-    Feed(Arc<[u8]>),
+    /// Show these lines to the clients that watch, which are so many.
+    Feed(Arc<[u8]>, usize),
     /// Send this to the clients that listen to its channel.
     Published(Arc<Publication>),
     /// Tell these clients that what they have read is no longer true.
@@ -62,7 +62,7 @@ impl Message {
         match self {
             Message::Published(publication) => publication.bytes(),
             Message::Invalidated(invalidation) => invalidation.bytes(),
-            Message::Feed(bytes) | Message::Redirected(_, bytes) => size_of::<Message>() + bytes.len(),
+            Message::Feed(bytes, _) | Message::Redirected(_, bytes) => size_of::<Message>() + bytes.len(),
             _ => 0,
         }
     }
@@ -72,6 +72,7 @@ impl Message {
         match self {
             Message::Published(publication) => publication.owed_bytes(),
             Message::Invalidated(invalidation) => invalidation.owed_bytes(),
+            Message::Feed(bytes, watchers) => bytes.len().saturating_mul(*watchers),
             _ => self.bytes(),
         }
     }
@@ -285,7 +286,7 @@ mod tests {
         let bytes: Arc<[u8]> = vec![b'x'; 1 << 20].into();
         let invalidation = || Invalidation { keys: Some(Arc::clone(&bytes)), clients: vec![1], target: 0 };
         let make = |kind| match kind {
-            0 => Message::Feed(Arc::clone(&bytes)),
+            0 => Message::Feed(Arc::clone(&bytes), 1),
             1 => Message::Redirected(1, Arc::clone(&bytes)),
             _ => Message::Invalidated(invalidation()),
         };
@@ -312,6 +313,17 @@ mod tests {
                 assert!(!boxes.is_congested(), "all was taken");
             }
         }
+    }
+
+    #[test]
+    fn lines_congest_a_mailbox_by_what_all_who_watch_get() {
+        let engine = net::open(EngineKind::Epoll).unwrap().engine;
+        let boxes = Mailboxes::new(std::iter::once(engine.waker()));
+        let lines: Arc<[u8]> = vec![b'x'; 1 << 10].into();
+        boxes[0].send(Message::Feed(Arc::clone(&lines), CONGESTED_OWED_BYTES >> 11));
+        assert!(!boxes.is_congested());
+        boxes[0].send(Message::Feed(lines, CONGESTED_OWED_BYTES >> 11));
+        assert!(boxes.is_congested());
     }
 
     #[test]

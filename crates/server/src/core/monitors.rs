@@ -10,6 +10,11 @@
 //! nothing is paid. Lines of one worker are in the order in which its commands ran; those of several workers
 //! come batch by batch. The thread of scripts has a feed of its own, so a worker sends its lines before it
 //! lends a session to that thread. A client that watches is shown its own calls between its replies.
+//!
+//! A thousand clients that watch get a thousand copies of each line. So lines that come to much for all of
+//! them together end a turn and are sent at once, and count as so much in the mailboxes: while that has not
+//! left, whoever would add to it waits (`mailbox`).
+use super::address::{Side, append_address};
 use super::mailbox::Message;
 use super::modes::Modes;
 use super::redact;
@@ -19,10 +24,13 @@ use super::session::{ClientRecord, Session};
 use crate::state::config::quoted;
 use command::Flags;
 use resp::Args;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Lines that all watchers together have so many bytes of are sent before the next call.
+const MUCH_BYTES: usize = 2 << 20;
 
 /// The clients that watch.
 #[derive(Default)]
@@ -90,12 +98,13 @@ impl Feed {
 
     fn add_line(&mut self, row: &Row, args: &Args<'_>, session: &Session, time_us: i64) {
         let (seconds, microseconds) = (time_us / 1_000_000, time_us % 1_000_000);
-        let client = match session.modes.has(Modes::SCRIPT) {
-            true => "lua".to_owned(),
-            false => source(&session.record),
-        };
         // A vector takes whatever is written.
-        let _ = write!(self.0, "+{seconds}.{microseconds:06} [{} {client}]", session.db);
+        let _ = write!(self.0, "+{seconds}.{microseconds:06} [{} ", session.db);
+        match session.modes.has(Modes::SCRIPT) {
+            true => self.0.extend_from_slice(b"lua"),
+            false => append_source(&session.record.peer, &mut self.0),
+        }
+        self.0.push(b']');
         for arg in redact::public(row, args) {
             self.0.push(b' ');
             self.0.extend_from_slice(&quoted(arg));
@@ -109,21 +118,32 @@ impl Feed {
         self.0.is_empty()
     }
 
+    /// Whether the lines come to much once all who watch have them.
+    #[inline]
+    pub(crate) fn is_much(&self, monitors: &Monitors) -> bool {
+        self.0.len().saturating_mul(monitors.count.load(Relaxed)) >= MUCH_BYTES
+    }
+
     /// Sends the lines to the workers of all who watch, and begins anew. One copy of them is shared by all.
     #[cold]
     pub(crate) fn send(&mut self, server: &Server) {
         let lines: Arc<[u8]> = std::mem::take(&mut self.0).into();
-        let workers: BTreeSet<usize> = server.monitors.watchers().iter().map(|(worker, _)| *worker).collect();
-        for worker in workers {
-            server.mailboxes[worker].send(Message::Feed(Arc::clone(&lines)));
+        let mut watchers: BTreeMap<usize, usize> = BTreeMap::new();
+        for (worker, _) in server.monitors.watchers().iter() {
+            *watchers.entry(*worker).or_default() += 1;
+        }
+        for (worker, count) in watchers {
+            server.mailboxes[worker].send(Message::Feed(Arc::clone(&lines), count));
         }
     }
 }
 
-/// The client as a line shows it: its address, or the path of the Unix socket.
-fn source(record: &ClientRecord) -> String {
-    match &record.peer {
-        net::Peer::Tcp { .. } => record.addresses().0,
-        net::Peer::Unix { path } => format!("unix:{}", path.display()),
+/// Appends the client as a line shows it: its address, or the path of the Unix socket.
+fn append_source(peer: &net::Peer, out: &mut Vec<u8>) {
+    match peer {
+        net::Peer::Tcp { .. } => append_address(peer, Side::Theirs, out),
+        net::Peer::Unix { path } => {
+            let _ = write!(out, "unix:{}", path.display());
+        }
     }
 }

@@ -164,7 +164,7 @@ impl<'s> RestlessThread<'s> {
             0 => mailbox.send(Message::Listen),
             1 => mailbox.send(Message::Killed(u64::MAX)),
             2 => mailbox.send(Message::Unblocked(u64::MAX, Unblock::Timeout)),
-            3 => mailbox.send(Message::Feed(Arc::from(&b""[..]))),
+            3 => mailbox.send(Message::Feed(Arc::from(&b""[..]), 1)),
             _ => mailbox.wake(),
         }
         count(&self.server.restless.counts().messages, 1);

@@ -22,7 +22,7 @@ use std::ops::Range;
 use store::Keyspace;
 
 /// How many bytes one receive asks for.
-const RECEIVE_BYTES: usize = 64 << 10;
+pub(super) const RECEIVE_BYTES: usize = 64 << 10;
 /// Requests of one connection that are parsed at a time: enough that the next ones' keys can be asked for in
 /// time.
 const REQUESTS_MAX: usize = 128;
@@ -171,16 +171,17 @@ impl<'s> Batch<'s> {
         *self = Batch::default();
     }
 
-    /// Takes in what waits for a connection, behind what it has kept. Returns how many bytes came; an error
-    /// closes the connection.
+    /// Takes in what waits for a connection, about so many bytes at most, behind what it has kept. Returns how
+    /// many bytes came; an error closes the connection.
     pub(super) fn receive(
         &mut self,
         engine: &mut dyn Engine,
         connection: &mut Connection,
+        limit: usize,
     ) -> std::io::Result<usize> {
         let (received, source) = if connection.input.is_empty() {
             let start = self.scratch.len();
-            let received = engine.receive(connection.id, &mut self.scratch, RECEIVE_BYTES);
+            let received = engine.receive(connection.id, &mut self.scratch, limit);
             (received, Source::Scratch(start..self.scratch.len()))
         } else {
             cold_path();

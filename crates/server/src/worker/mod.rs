@@ -199,7 +199,7 @@ impl<'s> Worker<'s> {
                 return;
             }
             self.executor.set_now(self.clock.moment(self.executor.moment()));
-            self.round.start = self.executor.meter().read();
+            self.round.begin(self.executor.meter().read());
             self.handle(&mut events);
             self.serve();
             self.tend();
@@ -287,7 +287,7 @@ impl<'s> Worker<'s> {
         while let Some(message) = messages.next() {
             match message {
                 Message::Adopt(accepted) => self.adopt(accepted),
-                Message::Feed(lines) => self.feed(&lines),
+                Message::Feed(lines, _) => self.feed(&lines),
                 Message::Listen => self.listen(),
                 Message::UsersChanged => self.look_at_listeners(),
                 Message::Killed(client) => self.close_killed(client),
@@ -359,7 +359,7 @@ impl<'s> Worker<'s> {
             connection.input.make_room();
             note_input(connection, self.executor.counters());
         }
-        match self.batch.receive(&mut *self.engine, connection) {
+        match self.batch.receive(&mut *self.engine, connection, self.round.receive_bytes()) {
             Ok(count) => {
                 count_received(connection, self.executor.counters(), count);
                 // A command of this batch may ask how much memory counts for `maxmemory`; buffers do not.

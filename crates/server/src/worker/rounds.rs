@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Nobody starves: those left over have their turns in the order in which they came.
-use super::batch::Turn;
+use super::batch::{RECEIVE_BYTES, Turn};
 use super::{Worker, note};
 use net::{Meter, Tick};
 use std::hint::cold_path;
@@ -27,24 +27,39 @@ const MUCH_BYTES: usize = if cfg!(debug_assertions) { 1 << 10 } else { 16 << 10 
 pub(super) struct Round {
     pub(super) start: Tick,
     long_ticks: u64,
+    /// Somebody was put off in it: what others have sent will have to wait too.
+    is_late: bool,
 }
 
 impl Round {
     pub(super) fn new(meter: Meter) -> Round {
-        Round { start: meter.read(), long_ticks: meter.ticks(LONG_ROUND_NS) }
+        Round { start: meter.read(), long_ticks: meter.ticks(LONG_ROUND_NS), is_late: false }
+    }
+
+    /// The next one.
+    pub(super) fn begin(&mut self, start: Tick) {
+        (self.start, self.is_late) = (start, false);
+    }
+
+    /// How much to receive from a client at a time. What will wait is left to the system, but for so much that
+    /// it is seen to be much, and that it runs though its client goes meanwhile (`disconnected`).
+    pub(super) fn receive_bytes(&self) -> usize {
+        if self.is_late { MUCH_BYTES } else { RECEIVE_BYTES }
     }
 
     /// Whether these requests, which have just arrived, are to wait for the next rounds. Not where none is
     /// whole, which takes no time; and bytes that are no request may have been decoded in place, and would be
     /// read as something else then.
     #[inline]
-    pub(super) fn puts_off(&self, turn: &Turn, request_bytes: usize, meter: Meter) -> bool {
+    pub(super) fn puts_off(&mut self, turn: &Turn, request_bytes: usize, meter: Meter) -> bool {
         if request_bytes < MUCH_BYTES {
             return false;
         }
         cold_path();
         let may_wait = turn.is_new() && !turn.requests.is_empty() && !turn.is_unauthenticated;
-        may_wait && meter.read().since(self.start) >= self.long_ticks
+        let puts_off = may_wait && meter.read().since(self.start) >= self.long_ticks;
+        self.is_late |= puts_off;
+        puts_off
     }
 }
 

@@ -35,10 +35,11 @@ impl<'s> Executor<'s> {
     }
 
     /// A client that watches with MONITOR is shown its own call between this reply and the next one: which
-    /// may be that to RESET, behind which it watches no more.
-    pub(super) fn show_itself(&mut self, session: &mut Session) {
+    /// may be that to RESET, behind which it watches no more. Others are shown what is much.
+    pub(super) fn show_soon(&mut self, session: &mut Session) {
         let is_part = session.modes.has(Modes::EXECUTING);
-        if !is_part && !self.feed.is_empty() && session.record.details().is_monitor {
+        let is_due = || self.feed.is_much(&self.server.monitors) || session.record.details().is_monitor;
+        if !is_part && !self.feed.is_empty() && is_due() {
             self.feed.send(self.server);
             if session.after == After::Next {
                 session.after = After::Yield;

@@ -593,7 +593,7 @@ impl<'s> Executor<'s> {
         let is_to_run = session.after == After::Elsewhere && matches!(row.run, Run::Server(ServerRun::Queue));
         if self.ticks_max == 0 && self.server.monitors.is_any() && !is_to_run {
             self.feed.add(row, &call.1, session, self.server.clock.now_us());
-            self.show_itself(session);
+            self.show_soon(session);
         }
         if is_whole {
             self.report(session, row, call);
