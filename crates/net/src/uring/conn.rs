@@ -113,8 +113,8 @@ impl Conn {
         self.unread_bytes > 0 || self.is_short || self.has_ended || self.error.is_some()
     }
 
-    /// Whether the next `receive`, which the caller has been told to make, will ask the socket itself. It finds
-    /// a reset out.
+    /// Whether the next `receive`, which the caller has been told to make, will ask the socket itself. It
+    /// finds a reset out.
     pub(super) fn asks_itself(&self) -> bool {
         self.is_short && !self.is_paused
     }

@@ -7,10 +7,10 @@
 //! * Received bytes lie in buffers of one ring (`buffers.rs`). What is not taken by `receive` until the next
 //!   `poll` is moved to the connection's `stash`, so during every wait all buffers are the kernel's, and
 //!   running out of them is a matter of one batch.
-//! * Where many send much at once they take all buffers, and those who send little would find none for as long
-//!   as that goes on. So a connection for which there was none is *short*: it is not armed; `Readable` is
-//!   told, and `receive` asks the socket itself, until nothing more has come. So is one of which much is left
-//!   unread, because it is paused or has to wait: the rest stays with the kernel.
+//! * Where many send much at once they take all buffers, and those who send little would find none for as
+//!   long as that goes on. So a connection for which there was none is *short*: it is not armed; `Readable`
+//!   is told, and `receive` asks the socket itself, until nothing more has come. So is one of which much is
+//!   left unread, because it is paused or has to wait: the rest stays with the kernel.
 //! * Sends are queued and submitted together by the next `poll`. The first try is *quick*: with MSG_DONTWAIT
 //!   it completes while it is being submitted. So the wait can ask for one completion more than there are
 //!   quick sends, and returns for news only, not for its own sends. What the kernel does not take at once is

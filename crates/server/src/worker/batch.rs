@@ -171,8 +171,8 @@ impl<'s> Batch<'s> {
         *self = Batch::default();
     }
 
-    /// Takes in what waits for a connection, about so many bytes at most, behind what it has kept. Returns how
-    /// many bytes came; an error closes the connection.
+    /// Takes in what waits for a connection, about so many bytes at most, behind what it has kept. Returns
+    /// how many bytes came; an error closes the connection.
     pub(super) fn receive(
         &mut self,
         engine: &mut dyn Engine,

@@ -41,8 +41,8 @@ impl Round {
         (self.start, self.is_late) = (start, false);
     }
 
-    /// How much to receive from a client at a time. What will wait is left to the system, but for so much that
-    /// it is seen to be much, and that it runs though its client goes meanwhile (`disconnected`).
+    /// How much to receive from a client at a time. What will wait is left to the system, but for so much
+    /// that it is seen to be much, and that it runs though its client goes meanwhile (`disconnected`).
     pub(super) fn receive_bytes(&self) -> usize {
         if self.is_late { MUCH_BYTES } else { RECEIVE_BYTES }
     }
