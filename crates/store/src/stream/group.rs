@@ -47,8 +47,8 @@ pub struct Group {
     entries_read: Option<u64>,
     pending: Records<PAYLOAD_BYTES>,
     /// The consumers by their numbers; None where the consumer of that number was deleted.
-    consumers: Vec<Option<Consumer>>,
-    /// The numbers of deleted consumers, to be given again.
+    consumers: Vec<Option<Box<Consumer>>>,
+    /// The numbers of deleted consumers, to be given again; and some that are beyond all consumers by now.
     free: Vec<u32>,
     /// The numbers of the consumers, in the order of their names.
     order: Vec<u32>,
@@ -115,13 +115,34 @@ impl Group {
     pub fn create_consumer(&mut self, name: &[u8], now: Millis) -> Option<ConsumerId> {
         let index = self.order_index(name).err()?;
         let consumer = Consumer { name: name.into(), seen: now, active: None, pending: Records::new() };
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.consumers.push(None);
-            u32::try_from(self.consumers.len() - 1).expect("a group has fewer than 2^32 consumers")
-        });
-        self.consumers[number as usize] = Some(consumer);
+        let number = self.free_number();
+        self.consumers[number as usize] = Some(Box::new(consumer));
         self.order.insert(index, number);
         Some(ConsumerId(number))
+    }
+
+    /// The number of the next consumer.
+    fn free_number(&mut self) -> u32 {
+        while let Some(number) = self.free.pop() {
+            if (number as usize) < self.consumers.len() {
+                return number;
+            }
+        }
+        self.consumers.push(None);
+        u32::try_from(self.consumers.len() - 1).expect("a group has fewer than 2^32 consumers")
+    }
+
+    /// Gives back the room of consumers that were deleted.
+    fn give_room_back(&mut self) {
+        while let Some(None) = self.consumers.last() {
+            self.consumers.pop();
+        }
+        if self.consumers.is_empty() {
+            self.free.clear();
+        }
+        give_back(&mut self.consumers);
+        give_back(&mut self.free);
+        give_back(&mut self.order);
     }
 
     /// Deletes a consumer with what is pending for it, and returns how many entries that were.
@@ -130,6 +151,7 @@ impl Group {
         let number = self.order.remove(index);
         let consumer = self.consumers[number as usize].take()?;
         self.free.push(number);
+        self.give_room_back();
         consumer.pending.visit(Id::MIN, &mut |id, _| {
             self.pending.remove(id);
             ControlFlow::Continue(())
@@ -192,10 +214,11 @@ impl Group {
 
     /// How many bytes the group takes besides the leaves of its pending entries.
     pub(super) fn own_bytes(&self) -> u64 {
-        let names: usize = self.consumers().map(|consumer| consumer.name.len()).sum();
-        let slots = self.consumers.capacity() * size_of::<Option<Consumer>>()
+        let consumers: usize =
+            self.consumers().map(|consumer| size_of::<Consumer>() + consumer.name.len()).sum();
+        let slots = self.consumers.capacity() * size_of::<Option<Box<Consumer>>>()
             + (self.order.capacity() + self.free.capacity()) * 4;
-        (size_of::<Group>() + self.name.len() + names + slots) as u64
+        (size_of::<Group>() + self.name.len() + consumers + slots) as u64
     }
 
     pub(super) fn add_stats(&self, stats: &mut Stats) {
@@ -211,5 +234,12 @@ impl Group {
     pub(super) fn relocate(&mut self, moves: &mut Moves) {
         self.pending.relocate(moves);
         self.consumers.iter_mut().flatten().for_each(|consumer| consumer.pending.relocate(moves));
+    }
+}
+
+/// Where most of the room is not used, gives back all but twice what is.
+fn give_back<T>(list: &mut Vec<T>) {
+    if list.capacity() > 4 * list.len().max(1) {
+        list.shrink_to(2 * list.len());
     }
 }

@@ -69,9 +69,11 @@ fn a_group_and_its_consumers_hold_what_a_map_holds() {
         let mut random = Random::new(seed);
         let mut group = Group::new(b"g", Id::MIN, None);
         let mut twin: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+        // Few consumers that hold much, or many that come and go.
+        let (names, deletions) = [(5, 1), (60, 15)][seed as usize % 2];
         for _ in 0..3000 {
-            let (name, ms) = (vec![b'a' + random.below(5) as u8], random.below(300));
-            match random.below(40) {
+            let (name, ms) = (vec![b'a' + random.below(names) as u8], random.below(300));
+            match random.below(39 + deletions) {
                 0..20 => {
                     let consumer = group.find_consumer(&name);
                     let consumer = consumer.or_else(|| group.create_consumer(&name, Millis(0))).unwrap();
@@ -164,4 +166,21 @@ fn a_group_has_as_many_places_as_it_had_consumers_at_once() {
         }
     }
     assert_eq!(group.consumers().count(), names.len());
+}
+
+#[test]
+fn consumers_that_were_deleted_leave_no_room_behind() {
+    const COUNT: u32 = 10_000;
+    let mut group = Group::new(b"g", Id::MIN, None);
+    for number in 0..COUNT {
+        group.create_consumer(&number.to_be_bytes(), Millis(0)).unwrap();
+    }
+    let full_bytes = group.own_bytes();
+    // All but one, which may not be given another number.
+    for number in (0..COUNT).rev().filter(|number| *number != COUNT / 2) {
+        assert_eq!(group.delete_consumer(&number.to_be_bytes()), Some(0));
+    }
+    assert!(group.own_bytes() < full_bytes / 4, "{} of {full_bytes}", group.own_bytes());
+    assert_eq!(group.delete_consumer(&(COUNT / 2).to_be_bytes()), Some(0));
+    assert!(group.own_bytes() < 500, "{}", group.own_bytes());
 }
