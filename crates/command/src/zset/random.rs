@@ -66,7 +66,8 @@ fn zrandmember(call: &mut Call<'_, '_>) -> Done {
         }
         (Some(set), Some(count)) if count as u64 >= set.len() => {
             let count = set.len();
-            let walk = Walk { span: RankSpan { first: 0, count }, towards: End::Tail, skipped: 0, show };
+            // From the greatest score down, as in Redis.
+            let walk = Walk { span: RankSpan { first: 0, count }, towards: End::Head, skipped: 0, show };
             reply_header(call.reply, show, count as usize);
             let mut share = Share::first(count, call.reply);
             walk.reply(call.reply, &set, &mut share);

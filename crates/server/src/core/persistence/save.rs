@@ -114,22 +114,19 @@ pub(crate) fn save_in_background(server: &Server, now: Millis, then: Then) -> Re
 }
 
 /// Writes the data before it returns, while the caller holds all gates. If another snapshot is being written,
-/// that goes on, and takes the place of this one when it ends, as in Redis. False if it cannot be written;
-/// the log says why.
+/// that is given up: it would take the place of this one when it ends, with older data. False if it cannot be
+/// written; the log says why.
 pub(crate) fn save_now(server: &Server, now: Millis) -> bool {
+    server.persistence.end();
     let saves = &server.persistence.saves;
     let image = freeze(server, now, false);
     let (changes, keys) = (image.changes, image.frozen.keys);
-    let counted = saves.begin(now, keys);
-    let is_counted = counted.is_some();
-    let save = counted.unwrap_or_else(|| Arc::new(Save::new(now, keys)));
+    let Some(save) = saves.begin(now, keys) else { return false };
     let done = write(server, image, &save);
     if done.is_ok() {
         note_success(server, changes);
     }
-    if is_counted {
-        saves.end();
-    }
+    saves.end();
     done.is_ok()
 }
 

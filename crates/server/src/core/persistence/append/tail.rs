@@ -114,10 +114,9 @@ pub(super) fn complete(server: &Server, config: &Config, manifest: &Manifest) ->
         }
         Ok(None) => ignored("somebody else has written to the last file"),
         Err(error) => {
-            let why = reason(&error);
-            Err(format!(
-                "Fatal error: can't append to the append-only file what was answered before: {why}. Exiting."
-            ))
+            let (why, path) = (reason(&error), path.display());
+            let text = "can't append to the append-only file what was answered before";
+            Err(format!("Fatal error: {text}: {why}. It is kept in {path} until that can be done. Exiting."))
         }
     }
 }
