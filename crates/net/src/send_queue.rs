@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const COPY_BYTES_MAX: usize = 4 << 10;
 /// Room of a buffer that such data is gathered in.
 const GATHER_BYTES: usize = 16 << 10;
+/// A piece that others are copied to the end of gets no longer than this.
+const LENGTHENED_BYTES: usize = 64 << 10;
 /// Buffers with more room than this are freed, not kept.
 const KEPT_CAPACITY_MAX: usize = 256 << 10;
 /// The most room that all kept buffers may have together.
@@ -80,6 +82,18 @@ impl SendQueue {
                 last if last.capacity() - last.len() >= len => last.append(data),
                 _ => self.more.push_back(gathering(data)),
             }
+        }
+    }
+
+    /// Copies short pieces that wait behind the first one to its end, for a sender that sends one at a time.
+    pub(crate) fn lengthen_first(&mut self, pool: &mut Pool) {
+        while let Some(next) = self.more.front() {
+            if next.len() > GATHER_BYTES || self.first.len() + next.len() > LENGTHENED_BYTES {
+                return;
+            }
+            let next = self.more.pop_front().expect("it was looked at");
+            self.first.extend_from_slice(&next);
+            pool.put(next);
         }
     }
 
@@ -210,6 +224,9 @@ mod tests {
                 pushed.extend_from_slice(&data);
                 queue.push(&mut data, &mut pool);
                 assert!(data.is_empty());
+                if seed % 2 == 0 && random.below(4) == 0 {
+                    queue.lengthen_first(&mut pool);
+                }
                 let ready = gathered(&queue, 3);
                 let taken = random.below(ready.len() as u64 + 1) as usize;
                 left.extend_from_slice(&ready[..taken]);
@@ -233,6 +250,20 @@ mod tests {
             queue.push(&mut Vec::from(*b"+OK\r\n"), &mut pool);
         }
         assert_eq!((queue.bytes(), 1 + queue.more.len()), (5000, 2));
+    }
+
+    #[test]
+    fn short_pieces_become_a_long_one() {
+        let (mut queue, mut pool) = (SendQueue::default(), Pool::default());
+        (0..100).for_each(|n| queue.push(&mut vec![n; 5000], &mut pool));
+        queue.lengthen_first(&mut pool);
+        let len = queue.first_piece().unwrap().len();
+        assert!((LENGTHENED_BYTES - 5000..=LENGTHENED_BYTES).contains(&len), "{len}");
+        let before = queue.more.len();
+        queue.push(&mut vec![b'x'; GATHER_BYTES + 1], &mut pool);
+        queue.advance(len, &mut pool);
+        queue.lengthen_first(&mut pool);
+        assert!(queue.more.len() < before && queue.more.back().unwrap().len() == GATHER_BYTES + 1);
     }
 
     #[test]

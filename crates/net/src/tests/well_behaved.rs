@@ -31,6 +31,7 @@ on_every_engine! {
     a_unix_socket_serves_like_tcp
     a_passed_connection_is_served_by_another_engine
     those_who_send_little_are_told_of_beside_those_who_send_much
+    one_poll_tells_of_all_that_has_come
     listening_can_stop
 }
 
@@ -374,6 +375,16 @@ fn those_who_send_little_are_told_of_beside_those_who_send_much(mut rig: Rig) {
     rig.until("all that was sent", |rig| {
         flood.iter().zip(&sent).all(|((_, id), sent)| rig.received(*id).len() == *sent)
     });
+}
+
+fn one_poll_tells_of_all_that_has_come(mut rig: Rig) {
+    let mut clients: Vec<_> = (0..100).map(|_| rig.connect()).collect();
+    rig.settle();
+    clients.iter_mut().for_each(|(client, _)| client.write_all(b"ask").unwrap());
+    rig.poll(Duration::ZERO);
+    rig.receive_all();
+    let told = clients.iter().filter(|(_, id)| rig.received(*id) == b"ask").count();
+    assert_eq!(told, clients.len());
 }
 
 /// Clients, to each of which this text was sent in turn.

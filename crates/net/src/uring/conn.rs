@@ -105,7 +105,7 @@ impl Conn {
 
     /// Whether something can be received, or may still come.
     pub(super) fn has_more(&self) -> bool {
-        self.unread_bytes > 0 || !(self.has_ended || self.error.is_some())
+        self.unread_bytes > 0 || self.is_short || !(self.has_ended || self.error.is_some())
     }
 
     /// Whether `receive` has something to tell, or has to ask.

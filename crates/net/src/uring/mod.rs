@@ -120,7 +120,8 @@ impl Uring {
 
     /// Moves what was not received out of the kernel's buffers.
     fn empty_buffers(&mut self) {
-        for id in std::mem::take(&mut self.held) {
+        let mut held = std::mem::take(&mut self.held);
+        for id in held.drain(..) {
             let Some(conn) = self.table.get_mut(id) else { continue };
             conn.is_held = false;
             if !conn.chain.is_empty() {
@@ -130,6 +131,7 @@ impl Uring {
                 }
             }
         }
+        self.held = held;
         self.buffers.publish();
     }
 
@@ -239,6 +241,7 @@ impl Uring {
         if conn.is_kept_back {
             return;
         }
+        conn.queue.lengthen_first(&mut self.pool);
         let Some(piece) = conn.queue.first_piece() else { return };
         let len = piece.len().min(SEND_BYTES_MAX);
         let (token, flags) = match conn.is_blocked {
@@ -256,8 +259,8 @@ impl Uring {
         }
         // SAFETY: the piece is the queue's first buffer. A connection leaves the table only when `is_sending`
         // is false, that is after this entry's completion; the queue drops its first buffer only in
-        // `advance`, and appends to it only within its capacity, behind the piece; `gather` and `try_send`,
-        // which may move or drop it, are not called while `is_sending` is true.
+        // `advance`, and appends to it only within its capacity, behind the piece; `gather`, `try_send` and
+        // `lengthen_first`, which may move or drop it, are not called while `is_sending` is true.
         unsafe { self.ring.push(entry.user_data(token.pack())) };
     }
 
@@ -504,7 +507,6 @@ impl Uring {
             // Only a hang-up, or receiving finds the error out by itself, behind the bytes that came before
             // it.
             _ if conn.is_receiving || result < 0 || result & i32::from(libc::POLLERR) == 0 => {}
-            Life::Open if conn.asks_itself() => {}
             Life::Open if !conn.is_paused => {
                 conn.error = Some(libc::ECONNRESET);
                 self.tell(id, events);
@@ -651,10 +653,13 @@ impl Engine for Uring {
     }
 
     fn send_in_turn(&mut self, id: ConnId, data: &mut Vec<u8>) -> usize {
-        let conn = self.table.get_mut(id).filter(|conn| conn.life == Life::Open && !conn.is_sending);
+        let conn = self.table.get_mut(id).filter(|conn| conn.life == Life::Open);
         let Some(conn) = conn.filter(|_| !data.is_empty()) else { return self.send(id, data) };
         self.in_turn.add(id, &mut conn.in_turn_bytes, data.len());
-        conn.queue.gather(data, &mut self.pool);
+        match conn.is_sending {
+            true => conn.queue.push(data, &mut self.pool),
+            false => conn.queue.gather(data, &mut self.pool),
+        }
         conn.queue.bytes()
     }
 

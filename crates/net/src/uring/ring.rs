@@ -16,6 +16,12 @@ const SUBMISSIONS: u32 = 512;
 /// The kernel keeps what does not fit and hands it over later, at a cost.
 const COMPLETIONS: u32 = 4096;
 
+/// A call makes at least so many completions, if so much has happened, or as many as it waits for: of what
+/// is beyond that, Linux leaves the rest to the next call.
+const MADE_BY_A_CALL: usize = 20;
+/// Each of these brings another batch of them.
+const FURTHER_CALLS_MAX: usize = 64;
+
 // Of the kernel's io_uring.h; the crate keeps its copies to itself.
 const ENTER_GETEVENTS: u32 = 1;
 const ENTER_EXT_ARG: u32 = 8;
@@ -64,7 +70,8 @@ impl Ring {
     }
 
     /// Submits all that is queued and waits until `want` completions are there or `timeout` has passed. With
-    /// `want` of 0 it only collects what is ready.
+    /// `want` of 0 it only collects what is ready. That is all of it: where a call has brought as much as the
+    /// kernel makes at a time there may be more.
     pub(super) fn enter(&mut self, want: usize, timeout: Option<Duration>) -> io::Result<()> {
         if !self.is_enabled {
             self.ring.submitter().register_enable_rings()?;
@@ -79,7 +86,18 @@ impl Ring {
                 return Ok(());
             }
         }
-        self.call(want.min(COMPLETIONS as usize / 2), timeout)
+        let want = want.min(COMPLETIONS as usize / 2);
+        self.call(want, timeout)?;
+        let (mut before, mut made) = (0, want.max(MADE_BY_A_CALL));
+        for _ in 0..FURTHER_CALLS_MAX {
+            let there = self.ring.completion().len();
+            if there < before + made {
+                break;
+            }
+            (before, made) = (there, MADE_BY_A_CALL);
+            self.call(0, None)?;
+        }
+        Ok(())
     }
 
     /// Moves entries from the backlog to the ring, as many as find room.

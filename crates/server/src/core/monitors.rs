@@ -12,8 +12,8 @@
 //! lends a session to that thread. A client that watches is shown its own calls between its replies.
 //!
 //! A thousand clients that watch get a thousand copies of each line. So lines that come to much for all of
-//! them together end a turn and are sent at once, and count as so much in the mailboxes: while that has not
-//! left, whoever would add to it waits (`mailbox`).
+//! them together end a turn, and more of them are sent before the batch ends. They count as so much in the
+//! mailboxes: while that has not left, whoever would add to it waits (`mailbox`).
 use super::address::{Side, append_address};
 use super::mailbox::Message;
 use super::modes::Modes;
@@ -29,8 +29,10 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Lines that all watchers together have so many bytes of are sent before the next call.
-const MUCH_BYTES: usize = 2 << 20;
+/// Lines of which all who watch have so many bytes together end a turn.
+const TURN_BYTES: usize = 2 << 20;
+/// So many are sent before the batch ends. Lines that are sent together leave in fewer and longer pieces.
+const SENT_BYTES: usize = 8 << 20;
 
 /// The clients that watch.
 #[derive(Default)]
@@ -46,6 +48,11 @@ impl Monitors {
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.count.load(Relaxed) > 0
+    }
+
+    /// How many watch.
+    fn count(&self) -> usize {
+        self.count.load(Relaxed)
     }
 
     /// This client watches from here on. Returns whether it did not before.
@@ -79,9 +86,13 @@ impl Monitors {
     }
 }
 
-/// The lines that one worker's commands have made since its batch began.
+/// The lines that one worker's commands have made and that were not sent yet.
 #[derive(Default)]
-pub(crate) struct Feed(Vec<u8>);
+pub(crate) struct Feed {
+    lines: Vec<u8>,
+    /// How long they were when they ended a turn.
+    ended: usize,
+}
 
 impl Feed {
     /// Appends a line for a call. Commands that administer the server are shown to nobody, nor are secrets.
@@ -99,35 +110,43 @@ impl Feed {
     fn add_line(&mut self, row: &Row, args: &Args<'_>, session: &Session, time_us: i64) {
         let (seconds, microseconds) = (time_us / 1_000_000, time_us % 1_000_000);
         // A vector takes whatever is written.
-        let _ = write!(self.0, "+{seconds}.{microseconds:06} [{} ", session.db);
+        let _ = write!(self.lines, "+{seconds}.{microseconds:06} [{} ", session.db);
         match session.modes.has(Modes::SCRIPT) {
-            true => self.0.extend_from_slice(b"lua"),
-            false => append_source(&session.record.peer, &mut self.0),
+            true => self.lines.extend_from_slice(b"lua"),
+            false => append_source(&session.record.peer, &mut self.lines),
         }
-        self.0.push(b']');
+        self.lines.push(b']');
         for arg in redact::public(row, args) {
-            self.0.push(b' ');
-            self.0.extend_from_slice(&quoted(arg));
+            self.lines.push(b' ');
+            self.lines.extend_from_slice(&quoted(arg));
         }
-        self.0.extend_from_slice(b"\r\n");
+        self.lines.extend_from_slice(b"\r\n");
     }
 
     /// Whether there are no lines to send.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lines.is_empty()
     }
 
-    /// Whether the lines come to much once all who watch have them.
-    #[inline]
+    /// Whether what has come since lines last ended a turn is enough to end another.
+    pub(crate) fn ends_turn(&mut self, monitors: &Monitors) -> bool {
+        let ends = (self.lines.len() - self.ended).saturating_mul(monitors.count()) >= TURN_BYTES;
+        if ends {
+            self.ended = self.lines.len();
+        }
+        ends
+    }
+
+    /// Whether they are to be sent before the batch ends.
     pub(crate) fn is_much(&self, monitors: &Monitors) -> bool {
-        self.0.len().saturating_mul(monitors.count.load(Relaxed)) >= MUCH_BYTES
+        self.lines.len().saturating_mul(monitors.count()) >= SENT_BYTES
     }
 
     /// Sends the lines to the workers of all who watch, and begins anew. One copy of them is shared by all.
     #[cold]
     pub(crate) fn send(&mut self, server: &Server) {
-        let lines: Arc<[u8]> = std::mem::take(&mut self.0).into();
+        let lines: Arc<[u8]> = std::mem::take(self).lines.into();
         let mut watchers: BTreeMap<usize, usize> = BTreeMap::new();
         for (worker, _) in server.monitors.watchers().iter() {
             *watchers.entry(*worker).or_default() += 1;

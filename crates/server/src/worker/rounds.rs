@@ -23,6 +23,10 @@ const LONG_ROUND_NS: u64 = if cfg!(debug_assertions) { 0 } else { 10_000_000 };
 /// What has sent as much as this at a time has much to do.
 const MUCH_BYTES: usize = if cfg!(debug_assertions) { 1 << 10 } else { 16 << 10 };
 
+/// As much is received of a client in a round that is late. Of what is encrypted less comes out, by up to a
+/// record of 16 KB that is not whole.
+const LATE_BYTES: usize = 2 * MUCH_BYTES;
+
 /// The present round.
 pub(super) struct Round {
     pub(super) start: Tick,
@@ -44,7 +48,7 @@ impl Round {
     /// How much to receive from a client at a time. What will wait is left to the system, but for so much
     /// that it is seen to be much, and that it runs though its client goes meanwhile (`disconnected`).
     pub(super) fn receive_bytes(&self) -> usize {
-        if self.is_late { MUCH_BYTES } else { RECEIVE_BYTES }
+        if self.is_late { LATE_BYTES } else { RECEIVE_BYTES }
     }
 
     /// Whether these requests, which have just arrived, are to wait for the next rounds. Not where none is

@@ -37,13 +37,15 @@ impl<'s> Executor<'s> {
     /// A client that watches with MONITOR is shown its own call between this reply and the next one: which
     /// may be that to RESET, behind which it watches no more. Others are shown what is much.
     pub(super) fn show_soon(&mut self, session: &mut Session) {
-        let is_part = session.modes.has(Modes::EXECUTING);
-        let is_due = || self.feed.is_much(&self.server.monitors) || session.record.details().is_monitor;
-        if !is_part && !self.feed.is_empty() && is_due() {
+        if session.modes.has(Modes::EXECUTING) || self.feed.is_empty() {
+            return;
+        }
+        let is_shown = session.record.details().is_monitor;
+        if is_shown || self.feed.is_much(&self.server.monitors) {
             self.feed.send(self.server);
-            if session.after == After::Next {
-                session.after = After::Yield;
-            }
+        }
+        if (is_shown || self.feed.ends_turn(&self.server.monitors)) && session.after == After::Next {
+            session.after = After::Yield;
         }
     }
 
