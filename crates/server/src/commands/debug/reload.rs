@@ -43,6 +43,7 @@ pub(super) fn load_append_only(call: &mut ServerCall<'_>) -> Done {
     let append = &call.server.append;
     // What a rewrite replaces is removed when it ends, whoever reads it.
     if append.phase() != Phase::On || append.is_rewriting() {
+        call.server.log.warning("DEBUG LOADAOF: there is no append-only file, or it is being rewritten");
         return Err(error::load_append_only_failed());
     }
     call.server.journal.settle();
