@@ -41,10 +41,11 @@ impl<'s> Executor<'s> {
             return;
         }
         let is_shown = session.record.details().is_monitor;
+        let is_over = is_shown || self.feed.ends_turn(&self.server.monitors);
         if is_shown || self.feed.is_much(&self.server.monitors) {
             self.feed.send(self.server);
         }
-        if (is_shown || self.feed.ends_turn(&self.server.monitors)) && session.after == After::Next {
+        if is_over && session.after == After::Next {
             session.after = After::Yield;
         }
     }
