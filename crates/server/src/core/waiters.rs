@@ -105,6 +105,32 @@ pub(crate) struct Place {
     pub(crate) key: Box<[u8]>,
 }
 
+/// Keys that somebody waits for, each once: a script may push to one again and again.
+#[derive(Default)]
+pub(crate) struct Places(BTreeMap<Place, usize>);
+
+impl Places {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds those that are not there yet.
+    pub(crate) fn add(&mut self, places: Vec<Place>) {
+        for place in places {
+            let count = self.0.len();
+            self.0.entry(place).or_insert(count);
+        }
+    }
+
+    /// In the order in which they were first added.
+    pub(crate) fn in_order(self) -> Vec<Place> {
+        let mut places: Vec<(Place, usize)> = self.0.into_iter().collect();
+        places.sort_by_key(|(_, number)| *number);
+        places.into_iter().map(|(place, _)| place).collect()
+    }
+}
+
 /// A key that has changed. Those who wait for it are to be tried, from this ticket on.
 pub(crate) struct Ready {
     pub(crate) place: Place,
@@ -115,6 +141,28 @@ impl Ready {
     /// All who wait for it are to be tried.
     pub(crate) fn for_all(place: Place) -> Ready {
         Ready { place, first: Ticket(0) }
+    }
+
+    /// The same with each key once, in the order in which it came first: those who wait for it are tried from
+    /// the first ticket on from which anybody wants them to be.
+    pub(crate) fn merged(all: Vec<Ready>) -> Vec<Ready> {
+        if all.len() < 2 {
+            return all;
+        }
+        let (mut merged, mut numbers) = (Vec::<Ready>::new(), BTreeMap::new());
+        for ready in all {
+            match numbers.get(&ready.place) {
+                Some(number) => {
+                    let same: &mut Ready = &mut merged[*number];
+                    same.first = same.first.min(ready.first);
+                }
+                None => {
+                    numbers.insert(ready.place.clone(), merged.len());
+                    merged.push(ready);
+                }
+            }
+        }
+        merged
     }
 }
 
@@ -325,7 +373,7 @@ impl Waiters {
             let serving = lock(&self.serving);
             let taken = std::mem::take(&mut *lock(&self.ready));
             let count = taken.len() as u64;
-            taken.into_iter().for_each(&mut serve);
+            Ready::merged(taken).into_iter().for_each(&mut serve);
             self.ready_count.fetch_sub(count, Relaxed);
             drop(serving);
         }
@@ -388,6 +436,26 @@ mod tests {
             });
             assert!(!waiters.is_ready());
         }
+    }
+
+    #[test]
+    fn a_key_that_is_made_ready_again_and_again_is_served_once() {
+        let place = |key: &[u8]| Place { shard: 0, db: 0, key: key.into() };
+        let mut places = Places::default();
+        assert!(places.is_empty());
+        for _ in 0..3 {
+            places.add(vec![place(b"z"), place(b"a"), place(b"m")]);
+        }
+        let in_order = places.in_order();
+        assert_eq!(in_order, [place(b"z"), place(b"a"), place(b"m")]);
+        let tickets = [(b"z", 4), (b"a", 9), (b"z", 2), (b"a", 9), (b"z", 7)];
+        let all = tickets.map(|(key, ticket)| Ready { place: place(key), first: Ticket(ticket) });
+        let waiters = Waiters::new(1);
+        waiters.make_ready(all.into());
+        let mut served = Vec::new();
+        waiters.serve_ready(|ready| served.push((ready.place, ready.first)));
+        assert_eq!(served, [(place(b"z"), Ticket(2)), (place(b"a"), Ticket(9))]);
+        assert!(!waiters.is_ready());
     }
 
     #[test]

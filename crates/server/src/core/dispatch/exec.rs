@@ -23,7 +23,7 @@ use crate::core::queue::{Queue, Queued};
 use crate::core::queue_elsewhere::SharedQueue;
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, ReplyMode, Session, WatchedKey};
-use crate::core::waiters::Place;
+use crate::core::waiters::Places;
 use base::hash::Hash;
 use command::{Call, DataRun, Done, LONG_STEPS};
 use resp::{Args, Framing, Reply};
@@ -62,7 +62,7 @@ struct Step {
 pub(super) struct Left {
     pub(super) garbage: Vec<Garbage>,
     /// Keys that somebody waits for and that may be ready.
-    pub(super) ready: Vec<Place>,
+    pub(super) ready: Places,
 }
 
 /// How a request runs that needs no more than the shards of its keys.
@@ -294,7 +294,7 @@ impl<'s> Executor<'s> {
         if left.ready.is_empty() {
             drop(view);
         } else {
-            self.serve_places(view, left.ready);
+            self.serve_places(view, left.ready.in_order());
         }
         if !left.garbage.is_empty() {
             self.server.background.free(&mut left.garbage);
@@ -325,7 +325,7 @@ impl<'s> Executor<'s> {
             }
             self.hear(&told);
             if events.waiters.is_any() {
-                left.ready.append(&mut events.waiters.awaited(&told));
+                left.ready.add(events.waiters.awaited(&told));
             }
             left.garbage.append(&mut view.take_garbage());
         }

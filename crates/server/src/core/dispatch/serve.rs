@@ -171,6 +171,8 @@ impl<'s> Executor<'s> {
             events.waiters.make_ready(ready);
             return self.free(view);
         }
+        // What is tried twice in a round may be found to wait twice, and so in each further round.
+        let ready = Ready::merged(ready);
         let count = if round == 0 { TAKEN_FIRST } else { TAKEN_LATER };
         let taken = |ready: &Ready| events.waiters.next(&ready.place, ready.first, count);
         let due: Vec<Vec<Arc<Waiter>>> = ready.iter().map(taken).collect();

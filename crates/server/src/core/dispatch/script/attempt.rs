@@ -321,7 +321,7 @@ impl<'s> Executor<'s> {
         left.garbage.extend(garbage);
         if !told.is_empty() || !posts.is_empty() {
             self.announce(&told, posts);
-            left.ready.append(&mut self.server.key_events.waiters.awaited(&told));
+            left.ready.add(self.server.key_events.waiters.awaited(&told));
         }
         for (row, ticks, fate) in attempt.calls.drain(..) {
             self.count_call(row, ticks, fate);
@@ -448,7 +448,7 @@ impl<'s> Executor<'s> {
         }
         self.recorder.note_expired(&self.server.journal, &told);
         self.tell(&told);
-        left.ready.append(&mut self.server.key_events.waiters.awaited(&told));
+        left.ready.add(self.server.key_events.waiters.awaited(&told));
         self.server.background.free(&mut garbage);
     }
 }

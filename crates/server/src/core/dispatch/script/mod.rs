@@ -455,10 +455,10 @@ impl<'s> Executor<'s> {
     fn let_go_of_script(&self, mut held: Held<'s>, mut left: Left) {
         let waiters = &self.server.key_events.waiters;
         if self.serves_later {
-            waiters.make_ready(left.ready.into_iter().map(Ready::for_all).collect());
+            waiters.make_ready(left.ready.in_order().into_iter().map(Ready::for_all).collect());
         } else if !left.ready.is_empty() {
             // Who needs more shards than these is served below, when they are let go.
-            self.serve_under(held.view(self.now.wall, &self.config.store), left.ready);
+            self.serve_under(held.view(self.now.wall, &self.config.store), left.ready.in_order());
         }
         drop(held);
         if !left.garbage.is_empty() {
