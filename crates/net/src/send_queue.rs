@@ -87,11 +87,10 @@ impl SendQueue {
 
     /// Copies short pieces that wait behind the first one to its end, for a sender that sends one at a time.
     pub(crate) fn lengthen_first(&mut self, pool: &mut Pool) {
-        while let Some(next) = self.more.front() {
-            if next.len() > GATHER_BYTES || self.first.len() + next.len() > LENGTHENED_BYTES {
-                return;
-            }
-            let next = self.more.pop_front().expect("it was looked at");
+        let room = |first: usize| GATHER_BYTES.min(LENGTHENED_BYTES.saturating_sub(first));
+        while self.more.front().is_some_and(|next| next.len() <= room(self.first.len()))
+            && let Some(next) = self.more.pop_front()
+        {
             self.first.extend_from_slice(&next);
             pool.put(next);
         }

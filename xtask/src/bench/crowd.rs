@@ -44,13 +44,8 @@ impl Crowd {
     }
 
     pub(crate) fn of(clients: usize, port: u16) -> Result<Crowd, String> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let member = |_| -> std::io::Result<Member> {
-            // Waits until it is connected, which mio's own would not.
-            let stream = std::net::TcpStream::connect(address)?;
-            stream.set_nodelay(true)?;
-            stream.set_nonblocking(true)?;
-            let stream = TcpStream::from_std(stream);
+            let stream = connected(port)?;
             Ok(Member { stream, outbox: Vec::new(), sent: 0, inbox: Vec::new(), awaited: 0 })
         };
         let members: std::io::Result<Vec<Member>> = (0..clients).map(member).collect();
@@ -136,6 +131,14 @@ impl Member {
             }
         }
     }
+}
+
+/// A client for an event loop. It waits until it is connected, which mio's own would not.
+pub(super) fn connected(port: u16) -> std::io::Result<TcpStream> {
+    let stream = std::net::TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    Ok(TcpStream::from_std(stream))
 }
 
 /// How many replies `bytes` begins with, and how long they are together. Errors end the run.

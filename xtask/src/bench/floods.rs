@@ -16,7 +16,9 @@
 
 use super::Options;
 use super::client::append_request;
+use super::crowd::connected;
 use super::server::{Server, Spec, pin_this};
+use super::stalls::summary;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use std::collections::BTreeMap;
@@ -78,7 +80,7 @@ fn measure(spec: &Spec, case: &str, options: &Options) -> Result<String, String>
     })?;
     let rss_mb = server.rss_bytes() >> 20;
     let waits = summary(waits);
-    Ok(format!("{:10} {waits} {requests:7.0} requests a second, RSS {rss_mb} MB", server.name))
+    Ok(format!("{:10} {waits}; {requests:.0} requests a second, RSS {rss_mb} MB", server.name))
 }
 
 /// The waits of all quiet clients in microseconds, and how many requests a second the server ran meanwhile.
@@ -110,19 +112,6 @@ fn waits(server: &Server, time: Duration) -> Result<(Vec<u64>, f64), String> {
     });
     let ran = count()? - before;
     Ok((waits?.concat(), ran / start.elapsed().as_secs_f64()))
-}
-
-fn summary(mut waits: Vec<u64>) -> String {
-    waits.sort_unstable();
-    let at = |q: f64| waits.get(((waits.len().max(1) - 1) as f64 * q) as usize).copied().unwrap_or(0);
-    let ms = |us: u64| us as f64 / 1e3;
-    format!(
-        "{:7} replies, p50 {:7.1} ms, p99 {:7.1} ms, max {:7.1} ms,",
-        waits.len(),
-        ms(at(0.5)),
-        ms(at(0.99)),
-        ms(at(1.0))
-    )
 }
 
 /// How a member reads.
@@ -163,10 +152,7 @@ impl Flood {
         };
         let (mut members, mut made) = (Vec::new(), BTreeMap::new());
         for (number, reads) in kinds.into_iter().enumerate() {
-            let stream = std::net::TcpStream::connect(("127.0.0.1", port))?;
-            stream.set_nodelay(true)?;
-            stream.set_nonblocking(true)?;
-            let mut stream = TcpStream::from_std(stream);
+            let mut stream = connected(port)?;
             let interest = Interest::READABLE | Interest::WRITABLE;
             poll.registry().register(&mut stream, Token(number), interest)?;
             let (requests, reply_bytes) =

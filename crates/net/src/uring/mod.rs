@@ -508,7 +508,8 @@ impl Uring {
             // it.
             _ if conn.is_receiving || result < 0 || result & i32::from(libc::POLLERR) == 0 => {}
             Life::Open if !conn.is_paused => {
-                conn.error = Some(libc::ECONNRESET);
+                // Behind what is left of it in the socket.
+                (conn.error, conn.is_short) = (Some(libc::ECONNRESET), true);
                 self.tell(id, events);
             }
             Life::Open | Life::Flushing => self.kill(id),

@@ -16,8 +16,8 @@ const SUBMISSIONS: u32 = 512;
 /// The kernel keeps what does not fit and hands it over later, at a cost.
 const COMPLETIONS: u32 = 4096;
 
-/// A call makes at least so many completions, if so much has happened, or as many as it waits for: of what
-/// is beyond that, Linux leaves the rest to the next call.
+/// Of all that has happened, Linux makes completions of so many things in a call, or of as many as the call
+/// waits for, and leaves the others to the next call.
 const MADE_BY_A_CALL: usize = 20;
 /// Each of these brings another batch of them.
 const FURTHER_CALLS_MAX: usize = 64;

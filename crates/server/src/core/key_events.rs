@@ -2,7 +2,7 @@
 //! through here, while the key's shard is locked (`store::Listener`).
 use crate::core::notify::Notifier;
 use crate::core::tracking::{Origin, Tracking};
-use crate::core::waiters::{Ready, Waiters};
+use crate::core::waiters::Waiters;
 use crate::state::journal::Journal;
 use crate::state::watched::Watched;
 use base::Millis;
@@ -49,8 +49,7 @@ impl Listener for KeyListener {
         }
         self.events.hear(told, Origin::NOBODY);
         if self.events.waiters.is_any() {
-            let places = self.events.waiters.awaited(told);
-            self.events.waiters.make_ready(places.into_iter().map(Ready::for_all).collect());
+            self.events.waiters.make_ready(self.events.waiters.awaited(told));
         }
     }
 

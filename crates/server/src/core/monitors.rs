@@ -47,7 +47,7 @@ impl Monitors {
     /// Whether anybody watches: a load.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
-        self.count.load(Relaxed) > 0
+        self.count() > 0
     }
 
     /// How many watch.

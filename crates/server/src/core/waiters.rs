@@ -105,32 +105,6 @@ pub(crate) struct Place {
     pub(crate) key: Box<[u8]>,
 }
 
-/// Keys that somebody waits for, each once: a script may push to one again and again.
-#[derive(Default)]
-pub(crate) struct Places(BTreeMap<Place, usize>);
-
-impl Places {
-    /// Whether there are none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Adds those that are not there yet.
-    pub(crate) fn add(&mut self, places: Vec<Place>) {
-        for place in places {
-            let count = self.0.len();
-            self.0.entry(place).or_insert(count);
-        }
-    }
-
-    /// In the order in which they were first added.
-    pub(crate) fn in_order(self) -> Vec<Place> {
-        let mut places: Vec<(Place, usize)> = self.0.into_iter().collect();
-        places.sort_by_key(|(_, number)| *number);
-        places.into_iter().map(|(place, _)| place).collect()
-    }
-}
-
 /// A key that has changed. Those who wait for it are to be tried, from this ticket on.
 pub(crate) struct Ready {
     pub(crate) place: Place,
@@ -139,30 +113,46 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// All who wait for it are to be tried.
-    pub(crate) fn for_all(place: Place) -> Ready {
+    fn for_all(place: Place) -> Ready {
         Ready { place, first: Ticket(0) }
     }
+}
 
-    /// The same with each key once, in the order in which it came first: those who wait for it are tried from
-    /// the first ticket on from which anybody wants them to be.
+/// Keys that have changed, each once: a script may push to one again and again. With each its place in the
+/// order in which they came, and the first ticket from which on those who wait are to be tried.
+#[derive(Default)]
+pub(crate) struct ReadyKeys(BTreeMap<Place, (usize, Ticket)>);
+
+impl ReadyKeys {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds more keys, and tickets of those that are there.
+    pub(crate) fn add(&mut self, more: Vec<Ready>) {
+        for Ready { place, first } in more {
+            let number = self.0.len();
+            let (_, least) = self.0.entry(place).or_insert((number, first));
+            *least = first.min(*least);
+        }
+    }
+
+    /// In the order in which they came.
+    pub(crate) fn in_order(self) -> Vec<Ready> {
+        let mut keys: Vec<_> = self.0.into_iter().collect();
+        keys.sort_by_key(|(_, (number, _))| *number);
+        keys.into_iter().map(|(place, (_, first))| Ready { place, first }).collect()
+    }
+
+    /// These with each key once.
     pub(crate) fn merged(all: Vec<Ready>) -> Vec<Ready> {
         if all.len() < 2 {
             return all;
         }
-        let (mut merged, mut numbers) = (Vec::<Ready>::new(), BTreeMap::new());
-        for ready in all {
-            match numbers.get(&ready.place) {
-                Some(number) => {
-                    let same: &mut Ready = &mut merged[*number];
-                    same.first = same.first.min(ready.first);
-                }
-                None => {
-                    numbers.insert(ready.place.clone(), merged.len());
-                    merged.push(ready);
-                }
-            }
-        }
-        merged
+        let mut keys = ReadyKeys::default();
+        keys.add(all);
+        keys.in_order()
     }
 }
 
@@ -303,16 +293,16 @@ impl Waiters {
         queue.ends_without_key > 0 || of_kind > 0
     }
 
-    /// The keys of these events that somebody waits for, each once, in order.
-    pub(crate) fn awaited(&self, told: &[Told]) -> Vec<Place> {
-        let (mut places, mut seen) = (Vec::new(), BTreeSet::new());
+    /// The keys of these events that somebody waits for, each once, in order. All who wait are to be tried.
+    pub(crate) fn awaited(&self, told: &[Told]) -> Vec<Ready> {
+        let (mut keys, mut seen) = (Vec::new(), BTreeSet::new());
         for Told { db, shard, key, event, .. } in told {
             let mut is_new = || told.len() == 1 || seen.insert((*db, &**key));
             if self.is_awaited(*shard, *db, key, event.offer) && is_new() {
-                places.push(Place { shard: *shard, db: *db, key: key.clone() });
+                keys.push(Ready::for_all(Place { shard: *shard, db: *db, key: key.clone() }));
             }
         }
-        places
+        keys
     }
 
     /// Whether somebody waits for this key who may be served by what an event offers.
@@ -373,7 +363,7 @@ impl Waiters {
             let serving = lock(&self.serving);
             let taken = std::mem::take(&mut *lock(&self.ready));
             let count = taken.len() as u64;
-            Ready::merged(taken).into_iter().for_each(&mut serve);
+            ReadyKeys::merged(taken).into_iter().for_each(&mut serve);
             self.ready_count.fetch_sub(count, Relaxed);
             drop(serving);
         }
@@ -441,12 +431,12 @@ mod tests {
     #[test]
     fn a_key_that_is_made_ready_again_and_again_is_served_once() {
         let place = |key: &[u8]| Place { shard: 0, db: 0, key: key.into() };
-        let mut places = Places::default();
-        assert!(places.is_empty());
+        let mut keys = ReadyKeys::default();
+        assert!(keys.is_empty());
         for _ in 0..3 {
-            places.add(vec![place(b"z"), place(b"a"), place(b"m")]);
+            keys.add([b"z", b"a", b"m"].map(|key| Ready::for_all(place(key))).into());
         }
-        let in_order = places.in_order();
+        let in_order: Vec<Place> = keys.in_order().into_iter().map(|ready| ready.place).collect();
         assert_eq!(in_order, [place(b"z"), place(b"a"), place(b"m")]);
         let tickets = [(b"z", 4), (b"a", 9), (b"z", 2), (b"a", 9), (b"z", 7)];
         let all = tickets.map(|(key, ticket)| Ready { place: place(key), first: Ticket(ticket) });

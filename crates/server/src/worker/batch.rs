@@ -185,7 +185,7 @@ impl<'s> Batch<'s> {
             (received, Source::Scratch(start..self.scratch.len()))
         } else {
             cold_path();
-            self.receive_more(engine, connection)
+            self.receive_more(engine, connection, limit)
         };
         let count = match received {
             Received::Bytes(count) => count,
@@ -205,10 +205,15 @@ impl<'s> Batch<'s> {
         Ok(count)
     }
 
-    /// Receives behind an unfinished request: in place if it is long, otherwise after it was moved to the
-    /// scratch buffer.
+    /// Receives behind an unfinished request: in place, as much as there is room for, if it is long,
+    /// otherwise after it was moved to the scratch buffer.
     #[inline(never)]
-    fn receive_more(&mut self, engine: &mut dyn Engine, connection: &mut Connection) -> (Received, Source) {
+    fn receive_more(
+        &mut self,
+        engine: &mut dyn Engine,
+        connection: &mut Connection,
+        limit: usize,
+    ) -> (Received, Source) {
         let input = &mut connection.input;
         let (received, limit, source) = if input.stays() {
             let (bytes, limit) = input.make_room();
@@ -216,8 +221,8 @@ impl<'s> Batch<'s> {
         } else {
             let start = self.scratch.len();
             input.move_to(&mut self.scratch);
-            let received = engine.receive(connection.id, &mut self.scratch, RECEIVE_BYTES);
-            (received, RECEIVE_BYTES, Source::Scratch(start..self.scratch.len()))
+            let received = engine.receive(connection.id, &mut self.scratch, limit);
+            (received, limit, Source::Scratch(start..self.scratch.len()))
         };
         input.note_received(limit, if let Received::Bytes(count) = received { count } else { 0 });
         (received, source)

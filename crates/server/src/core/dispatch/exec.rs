@@ -23,7 +23,7 @@ use crate::core::queue::{Queue, Queued};
 use crate::core::queue_elsewhere::SharedQueue;
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, ReplyMode, Session, WatchedKey};
-use crate::core::waiters::Places;
+use crate::core::waiters::ReadyKeys;
 use base::hash::Hash;
 use command::{Call, DataRun, Done, LONG_STEPS};
 use resp::{Args, Framing, Reply};
@@ -62,7 +62,7 @@ struct Step {
 pub(super) struct Left {
     pub(super) garbage: Vec<Garbage>,
     /// Keys that somebody waits for and that may be ready.
-    pub(super) ready: Places,
+    pub(super) ready: ReadyKeys,
 }
 
 /// How a request runs that needs no more than the shards of its keys.
@@ -294,7 +294,7 @@ impl<'s> Executor<'s> {
         if left.ready.is_empty() {
             drop(view);
         } else {
-            self.serve_places(view, left.ready.in_order());
+            self.serve_keys(view, left.ready.in_order());
         }
         if !left.garbage.is_empty() {
             self.server.background.free(&mut left.garbage);

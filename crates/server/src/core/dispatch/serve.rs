@@ -17,7 +17,7 @@ use crate::core::permission;
 use crate::core::refusal::append_error;
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session, Ticket, Waiting};
-use crate::core::waiters::{Place, Ready, Waiter};
+use crate::core::waiters::{Place, Ready, ReadyKeys, Waiter};
 use crate::state::acl::log::Context;
 use crate::state::moving::InParts;
 use crate::state::pause::Held;
@@ -136,26 +136,26 @@ impl<'s> Executor<'s> {
         }
         self.hear(&told);
         if events.waiters.is_any() {
-            let places = events.waiters.awaited(&told);
+            let keys = events.waiters.awaited(&told);
             if self.serves_later {
-                events.waiters.make_ready(places.into_iter().map(Ready::for_all).collect());
-            } else if !places.is_empty() {
-                return self.serve_places(view, places);
+                events.waiters.make_ready(keys);
+            } else if !keys.is_empty() {
+                return self.serve_keys(view, keys);
             }
         }
         self.free(view);
     }
 
     /// Serves those who wait for these keys, whose shards the view holds, and lets the view go.
-    pub(super) fn serve_places(&self, view: View<'_>, places: Vec<Place>) {
-        self.serve_under(view, places);
+    pub(super) fn serve_keys(&self, view: View<'_>, keys: Vec<Ready>) {
+        self.serve_under(view, keys);
         self.serve_ready();
     }
 
     /// The same where the view has borrowed its locks. Those who need a shard that another thread holds are
     /// noted as ready: [`Executor::serve_ready`] is due as soon as the locks are let go.
-    pub(super) fn serve_under(&self, view: View<'_>, places: Vec<Place>) {
-        self.serve(view, places.into_iter().map(Ready::for_all).collect(), 0);
+    pub(super) fn serve_under(&self, view: View<'_>, keys: Vec<Ready>) {
+        self.serve(view, keys, 0);
     }
 
     fn free(&self, mut view: View<'_>) {
@@ -171,8 +171,8 @@ impl<'s> Executor<'s> {
             events.waiters.make_ready(ready);
             return self.free(view);
         }
-        // What is tried twice in a round may be found to wait twice, and so in each further round.
-        let ready = Ready::merged(ready);
+        // A key that came twice would have those who wait tried twice, in this round and in all that follow.
+        let ready = ReadyKeys::merged(ready);
         let count = if round == 0 { TAKEN_FIRST } else { TAKEN_LATER };
         let taken = |ready: &Ready| events.waiters.next(&ready.place, ready.first, count);
         let due: Vec<Vec<Arc<Waiter>>> = ready.iter().map(taken).collect();
@@ -196,7 +196,7 @@ impl<'s> Executor<'s> {
         let rest = view.take_told();
         events.hear(&rest, self.origin(None));
         told.extend(rest);
-        next.extend(events.waiters.awaited(&told).into_iter().map(Ready::for_all));
+        next.extend(events.waiters.awaited(&told));
         events.waiters.make_ready(contended);
         if !postponed.is_empty() {
             self.postpone(postponed);

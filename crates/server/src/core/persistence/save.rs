@@ -121,7 +121,10 @@ pub(crate) fn save_now(server: &Server, now: Millis) -> bool {
     let saves = &server.persistence.saves;
     let image = freeze(server, now, false);
     let (changes, keys) = (image.changes, image.frozen.keys);
-    let Some(save) = saves.begin(now, keys) else { return false };
+    let Some(save) = saves.begin(now, keys) else {
+        server.log.warning("Can't save: another snapshot is being written");
+        return false;
+    };
     let done = write(server, image, &save);
     if done.is_ok() {
         note_success(server, changes);

@@ -41,7 +41,6 @@ use crate::core::modes::Modes;
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session};
 use crate::core::tries::{Beside, Tries};
-use crate::core::waiters::Ready;
 use crate::state::pause::Held as PauseHeld;
 use crate::state::persistence::{NOTHING, UNSAVED, UNWRITTEN};
 use crate::state::scripts::{Cache, Kind, Origin};
@@ -455,7 +454,7 @@ impl<'s> Executor<'s> {
     fn let_go_of_script(&self, mut held: Held<'s>, mut left: Left) {
         let waiters = &self.server.key_events.waiters;
         if self.serves_later {
-            waiters.make_ready(left.ready.in_order().into_iter().map(Ready::for_all).collect());
+            waiters.make_ready(left.ready.in_order());
         } else if !left.ready.is_empty() {
             // Who needs more shards than these is served below, when they are let go.
             self.serve_under(held.view(self.now.wall, &self.config.store), left.ready.in_order());
