@@ -159,7 +159,7 @@ impl Meta {
         self.0 & 3 != 0
     }
 
-    fn deadline_len(self) -> usize {
+    pub(crate) fn deadline_len(self) -> usize {
         [0, 5, 8, 0][usize::from(self.0 & 3)]
     }
 

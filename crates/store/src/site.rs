@@ -47,6 +47,17 @@ impl<'v> Site<'v> {
         image_of(&self.entry, self.shape)
     }
 
+    /// The value inside the entry, to be edited where it lies; its length stays. Empty as above.
+    pub(crate) fn image_mut(&mut self) -> &mut [u8] {
+        match &mut self.entry {
+            Some(Entry::Occupied(entry)) if self.shape.is_some() => {
+                let before = Meta(entry.meta()).deadline_len();
+                &mut entry.inline_mut()[before..]
+            }
+            _ => &mut [],
+        }
+    }
+
     /// The value inside the entry, and the buffers to edit it in.
     #[inline]
     pub(crate) fn image_and_buffers(&mut self) -> (&[u8], &mut Buffers) {

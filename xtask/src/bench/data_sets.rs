@@ -69,7 +69,9 @@ pub(crate) const CASES: &[Case] = &[
     case("zsets_of_40_ids", "ZADD", |send| of_ids(send, "ZADD", 40, Pairing::BehindScore)),
     case("hashes_of_33_flags", "HSET", hashes_of_flags),
     case("hash_profiles", "HSET", hash_profiles),
+    case("hash_sessions", "HSET", hash_sessions),
     case("str_1k", "SET", str_1k),
+    case("lists_of_1_job", "RPUSH", lists_of_1_job),
 ];
 
 /// The list of words in Debian's package `miscfiles`.
@@ -374,6 +376,29 @@ fn hash_profiles(send: Send<'_>) -> Result<(), String> {
         }
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         send(&args, 12)?;
+    }
+    Ok(())
+}
+
+/// 100,000 hashes of a document of 200 to 1,900 bytes and two small fields.
+fn hash_sessions(send: Send<'_>) -> Result<(), String> {
+    let mut random = Random::new(22);
+    for key in 0..100_000 {
+        let len = 200 + random.below(1701) as usize;
+        let (name, user, data) = (format!("session:{key}"), key.to_string(), random_bytes(&mut random, len));
+        let words: [&[u8]; 8] =
+            [b"HSET", name.as_bytes(), b"data", &data, b"user", user.as_bytes(), b"csrf", &data[..32]];
+        send(&words, 1)?;
+    }
+    Ok(())
+}
+
+/// 20,000 lists of one element of 2 to 8 KB.
+fn lists_of_1_job(send: Send<'_>) -> Result<(), String> {
+    let mut random = Random::new(23);
+    for key in 0..20_000 {
+        let len = 2_000 + random.below(6_001) as usize;
+        send(&[b"RPUSH", format!("queue:{key}").as_bytes(), &random_bytes(&mut random, len)], 1)?;
     }
     Ok(())
 }

@@ -11,7 +11,8 @@
 //! slot   file, len, next, db: all records below `next` are in increment `file`, which has `len` bytes then
 //!        and has selected `db` | stop: records from this number on may not all be here | where other
 //!        increments begin
-//! entry  number: u64 | length: u32 | database: u16 | shape: u8 | 0 | words, or frames | up to 8 bytes
+//! entry  number | word: length in its low half, then 16 bits of database, 16 of shape | words, or frames
+//!        | up to 7 bytes
 //! ```
 //!
 //! All numbers are as the machine has them: no other machine reads the file, nor the same one after it has
@@ -68,6 +69,9 @@ const END_AT: usize = 8;
 const SLOT_AT: usize = 48;
 const SLOTS_AT: [usize; 2] = [64, 1024];
 const ENTRY_BYTES: usize = 16;
+/// What the bytes of an entry are.
+const WORDS: u64 = 0;
+const FRAMES: u64 = 1;
 /// So many increments can be known that begin behind the present one.
 const CUTS: usize = 32;
 /// The numbers of a slot.
@@ -212,24 +216,22 @@ impl<M: Memory> Ring<M> {
     #[inline]
     pub fn keep(&mut self, number: u64, kept: Kept<'_>) -> bool {
         let (db, shape, bytes) = match kept {
-            Kept::Words(db, words) => (db, 0, words),
-            Kept::Frames(frames) => (0, 1, frames),
+            Kept::Words(db, words) => (db, WORDS, words),
+            Kept::Frames(frames) => (0, FRAMES, frames),
         };
         let len = (bytes.len().next_multiple_of(8) + ENTRY_BYTES) as u64;
         if self.end + len > self.look_at && !self.look(len) {
             return false;
         }
-        let mut header = [0; ENTRY_BYTES];
-        header[..8].copy_from_slice(&number.to_ne_bytes());
-        header[8..12].copy_from_slice(&(bytes.len() as u32).to_ne_bytes());
-        header[12..14].copy_from_slice(&db.to_ne_bytes());
-        header[14] = shape;
-        let at = self.end as usize & (self.ring_bytes - 1);
+        // Whole words, which the processor has at hand; each lies on one side of the ring's end.
+        let about = bytes.len() as u64 | u64::from(db) << 32 | shape << 48;
+        let mask = self.ring_bytes - 1;
+        let at = self.end as usize & mask;
+        self.memory.put_word(HEAD_BYTES + at, number);
+        self.memory.put_word(HEAD_BYTES + ((at + 8) & mask), about);
         if at + ENTRY_BYTES + bytes.len() <= self.ring_bytes {
-            self.memory.put(HEAD_BYTES + at, &header);
             self.memory.put(HEAD_BYTES + at + ENTRY_BYTES, bytes);
         } else {
-            self.put_around(self.end, &header);
             self.put_around(self.end + ENTRY_BYTES as u64, bytes);
         }
         self.end += len;
@@ -522,14 +524,13 @@ fn read_lane(lane: &[u8], state: &State, entries: &mut Vec<LeftEntry>) -> Result
     }
     while at < end {
         let header = piece(ring, at, ENTRY_BYTES);
-        let number = word(&header, 0).unwrap_or_default();
-        let len = u32::from_ne_bytes([header[8], header[9], header[10], header[11]]) as usize;
-        let db = u16::from_ne_bytes([header[12], header[13]]);
+        let (number, about) = (word(&header, 0).unwrap_or_default(), word(&header, 8).unwrap_or_default());
+        let (len, db, shape) = (about as u32 as usize, (about >> 32) as u16, about >> 48);
         let len_bytes = (len.next_multiple_of(8) + ENTRY_BYTES) as u64;
         let next = at.checked_add(len_bytes).filter(|next| *next <= end).ok_or("an entry does not end")?;
         if number >= state.place.next && number < state.stop {
             let bytes = piece(ring, at + ENTRY_BYTES as u64, len);
-            let db = (header[14] == 0).then_some(db);
+            let db = (shape == WORDS).then_some(db);
             let is_right = if db.is_some() { is_command(&bytes) } else { are_frames(&bytes) };
             if !is_right {
                 return Err("an entry is no command");

@@ -440,7 +440,7 @@ pub(crate) fn start<B: Buffer>(buffer: &mut B, end: End, item: Item<'_>, len_max
     let len = HEADER + stored.len() + column.bytes();
     let len_max = len_max.max(len);
     buffer.resize(match start {
-        Start::Small => grown(len, len_max, B::round_up),
+        Start::Small => grown((len, 1), len_max, B::round_up),
         Start::Whole => len_max,
     });
     let mut header = empty_header(column, end, buffer.bytes().len());
@@ -737,7 +737,7 @@ fn make_room<B: Buffer>(
     let old = Header::read(buffer.bytes());
     let column = old.column.with(stored.extent);
     let used = HEADER + old.data_len() + stored.len() + (old.count + 1) * column.bytes();
-    let len = next_len::<B>(buffer.bytes().len(), used, len_max, effort).ok_or(Full)?;
+    let len = next_len::<B>(buffer.bytes().len(), (used, old.count + 1), len_max, effort).ok_or(Full)?;
     if len > buffer.bytes().len() {
         buffer.resize(len);
     }
@@ -750,27 +750,37 @@ fn make_room<B: Buffer>(
     Ok(header)
 }
 
-/// How long a leaf of `len` bytes that needs `used` becomes; None where it must not grow as far as that.
-fn next_len<B: Buffer>(len: usize, used: usize, len_max: usize, effort: Effort) -> Option<usize> {
+/// How long a leaf of `len` bytes becomes that needs `used` for its `count` entries; None where it must not
+/// grow as far as that.
+fn next_len<B: Buffer>(
+    len: usize,
+    (used, count): (usize, usize),
+    len_max: usize,
+    effort: Effort,
+) -> Option<usize> {
     if used > len_max {
         return None;
     }
     let len = len.min(len_max);
-    let enough = if effort == Effort::Utmost { used } else { used + room_for_pushes(used) };
+    let enough = if effort == Effort::Utmost { used } else { used + room_for_pushes(used, count) };
     if enough <= len {
         return Some(len);
     }
-    let next = grown(used, len_max, B::round_up);
+    let next = grown((used, count), len_max, B::round_up);
     (next > len).then_some(next)
 }
 
-/// A length for `used` bytes and some pushes to come.
-fn grown(used: usize, len_max: usize, round_up: fn(usize) -> usize) -> usize {
-    round_up((used + room_for_pushes(used)).max(64)).min(len_max)
+/// A length for `used` bytes of `count` entries, and some pushes to come.
+fn grown((used, count): (usize, usize), len_max: usize, round_up: fn(usize) -> usize) -> usize {
+    let len = round_up((used + room_for_pushes(used, count)).max(64));
+    // The next push would move the leaf all the same.
+    let holds_no_more = len - used < used / count;
+    if holds_no_more { used.max(64).min(len_max) } else { len.min(len_max) }
 }
 
-/// Room for pushes to come beside so many bytes: the less the likelier it is that the leaf is all of a list.
-fn room_for_pushes(used: usize) -> usize {
+/// Room for pushes to come beside so many bytes: the less the likelier it is that the leaf is all of a list,
+/// and none where not one more of these `count` entries would fit.
+fn room_for_pushes(used: usize, count: usize) -> usize {
     const ALL_BYTES_MAX: usize = 2 << 10;
     const SOME_BYTES_MAX: usize = 4 << 10;
     let part = match used {
@@ -778,7 +788,7 @@ fn room_for_pushes(used: usize) -> usize {
         ALL_BYTES_MAX..SOME_BYTES_MAX => 16,
         SOME_BYTES_MAX.. => 8,
     };
-    used / part
+    if count < part { 0 } else { used / part }
 }
 
 /// `header` with its room given to the sides: all to the back, or half to each where both are pushed at.

@@ -14,11 +14,14 @@
 //! 0xBF         the flag           nothing; it means something to the caller only
 //! header of a count
 //! 0xBA                            a byte: how many pairs there are
+//! header of a value alone
+//! 0xBB         long text          2 bytes, little endian, and so many bytes
 //! ```
 //!
 //! `id 7 name ab` is `02 6964 C7 04 6E616D65 02 6162`. Cost: one byte a field and one a value beside their
-//! bytes; 1 to 9 bytes an integer; nothing for the hash, but 2 bytes once it has 16 pairs, which are counted
-//! from then on. Limits: 175 bytes a text, so a hash of longer ones is no image; a count of 255 pairs.
+//! bytes, 3 a value of more than 175; 1 to 9 bytes an integer; nothing for the hash, but 2 bytes once it has
+//! 16 pairs, which are counted from then on. Limits: a field of 175 bytes and a value of 2 KB, so a hash of
+//! longer ones is no image; a count of 255 pairs.
 //!
 //! A lookup goes from pair to pair by their lengths and compares what is as long as the field it looks for:
 //! an image is a few cache lines, and whoever keeps images decides how long they may be. Edits are made in a
@@ -28,12 +31,17 @@ use crate::code::probe::Probe;
 use crate::code::short_int::{ShortInt, read_int};
 use base::Item;
 
-/// The longest text that an image can hold as a field or a value.
-pub const TEXT_MAX: usize = 0xAF;
+/// The longest text that an image can hold as a field.
+pub const FIELD_MAX: usize = 0xAF;
+/// The longest text that it can hold as a value.
+pub const VALUE_MAX: usize = 2 << 10;
 const INT: u8 = 0xAF;
 const MARK: u8 = 0xB8;
 const LONG_MARK: u8 = 0xB9;
 const COUNT: u8 = 0xBA;
+const LONG: u8 = 0xBB;
+/// The header of a long text, and its length.
+const LONG_BYTES: usize = 3;
 const FLAG: u8 = 0xBF;
 const SMALL: u8 = 0xC0;
 const SMALL_MAX: i64 = (u8::MAX - SMALL) as i64;
@@ -45,8 +53,8 @@ const COUNT_MAX: u64 = u8::MAX as u64;
 /// The lengths that a mark may have.
 pub const MARK_BYTES: [usize; 2] = [5, 11];
 
-/// How many bytes a field, value or mark with this header takes, header included; 0 for bytes that are no
-/// header of one.
+/// How many bytes a field, value or mark with this header takes, header included; 0 for a long text, and for
+/// bytes that are no header of one.
 const LENS: [u8; 256] = {
     let mut lens = [0; 256];
     let mut header = 0;
@@ -66,9 +74,19 @@ const LENS: [u8; 256] = {
 
 #[inline(always)]
 fn len_at(image: &[u8], at: usize) -> usize {
-    let len = usize::from(LENS[usize::from(image[at])]);
-    debug_assert!(len > 0 && at + len <= image.len(), "no header, or a piece that is cut off, at {at}");
+    let len = match usize::from(LENS[usize::from(image[at])]) {
+        0 => long_len_at(image, at),
+        len => len,
+    };
+    debug_assert!(at + len <= image.len(), "a piece that is cut off, at {at}");
     len
+}
+
+/// [`len_at`] of a long text.
+#[inline]
+fn long_len_at(image: &[u8], at: usize) -> usize {
+    debug_assert!(image[at] == LONG, "no header at {at}");
+    LONG_BYTES + usize::from(u16::from_le_bytes([image[at + 1], image[at + 2]]))
 }
 
 /// Where a pair is in its image. Valid until something before the pair changes its length.
@@ -89,6 +107,16 @@ impl Spot {
     /// Behind which pair [`find_behind`] begins.
     pub fn end(&self) -> usize {
         self.end
+    }
+
+    /// Whether the pair has a mark.
+    pub fn has_mark(&self) -> bool {
+        self.mark < self.end
+    }
+
+    /// Whether [`overwrite`] can put this value in the place of the pair's.
+    pub fn takes(&self, value: Item<'_>) -> bool {
+        item_len(value) == self.mark - self.value
     }
 }
 
@@ -112,9 +140,11 @@ pub fn flag(image: &mut Vec<u8>) {
     }
 }
 
-/// Whether an image can hold this item: any integer, and text of at most [`TEXT_MAX`] bytes.
-pub fn fits(item: Item<'_>) -> bool {
-    !matches!(item, Item::Bytes(text) if text.len() > TEXT_MAX)
+/// Whether an image can hold this pair: any integers, and texts of at most [`FIELD_MAX`] and [`VALUE_MAX`]
+/// bytes.
+pub fn fits(field: Item<'_>, value: Item<'_>) -> bool {
+    let is_longer = |item, max| matches!(item, Item::Bytes(text) if text.len() > max);
+    !is_longer(field, FIELD_MAX) && !is_longer(value, VALUE_MAX)
 }
 
 /// Where the count is, if the pairs are counted, and where the first pair is.
@@ -132,7 +162,7 @@ pub fn len(image: &[u8]) -> u64 {
     }
     let mut pieces = 0;
     while let Some(&here) = image.get(at) {
-        at += len_of(here);
+        at += len_of(image, at);
         pieces += u64::from(!matches!(here, MARK | LONG_MARK));
     }
     pieces / 2
@@ -188,7 +218,7 @@ fn spot_at(image: &[u8], start: usize) -> Spot {
     let mark = value + len_at(image, value);
     let has_mark = matches!(image.get(mark), Some(&(MARK | LONG_MARK)));
     let end = if has_mark { mark + len_at(image, mark) } else { mark };
-    debug_assert!(!matches!(image[start], MARK..=FLAG) && !matches!(image[value], MARK..=FLAG));
+    debug_assert!(!matches!(image[start], MARK..=FLAG) && !matches!(image[value], MARK..LONG | FLAG));
     Spot { start, value, mark, end }
 }
 
@@ -205,6 +235,7 @@ pub fn read(image: &[u8], spot: Spot) -> Pair<'_> {
 fn item_of(bytes: &[u8]) -> Item<'_> {
     match bytes[0] {
         small @ SMALL.. => Item::Int(i64::from(small - SMALL)),
+        LONG => Item::Bytes(&bytes[LONG_BYTES..]),
         header if header > INT => Item::Int(read_int(&bytes[1..])),
         _ => Item::Bytes(&bytes[1..]),
     }
@@ -257,9 +288,9 @@ fn find_among(image: &[u8], (header, probe, bytes): &(u8, Probe<'_>, usize), mut
             // As long as the one that is looked for: no length is waited for.
             at += bytes;
         } else {
-            at += len_of(here);
+            at += len_of(image, at);
         }
-        at += len_of(image[at]);
+        at += len_of(image, at);
         if let Some(&(MARK | LONG_MARK)) = image.get(at) {
             at += len_at(image, at);
         }
@@ -270,12 +301,12 @@ fn find_among(image: &[u8], (header, probe, bytes): &(u8, Probe<'_>, usize), mut
 /// What [`len_at`] says, for a walk that only wants to get on: most pieces are texts, whose lengths are their
 /// headers, and a length that the processor guesses right is not waited for.
 #[inline(always)]
-fn len_of(header: u8) -> usize {
-    let header = usize::from(header);
-    if header <= TEXT_MAX { 1 + header } else { usize::from(LENS[header]) }
+fn len_of(image: &[u8], at: usize) -> usize {
+    let header = usize::from(image[at]);
+    if header <= FIELD_MAX { 1 + header } else { len_at(image, at) }
 }
 
-/// A field or value as it is to be written.
+/// A field, or a value that is no long text, as it is to be written.
 struct Head {
     header: u8,
     int: ShortInt,
@@ -287,7 +318,7 @@ impl Head {
     fn of(item: Item<'_>) -> Option<Head> {
         let none = ShortInt::NONE;
         match item {
-            Item::Bytes(text) if text.len() > TEXT_MAX => None,
+            Item::Bytes(text) if text.len() > FIELD_MAX => None,
             Item::Bytes(text) => Some(Head { header: text.len() as u8, int: none }),
             Item::Int(n @ 0..=SMALL_MAX) => Some(Head { header: SMALL + n as u8, int: none }),
             Item::Int(n) => {
@@ -310,7 +341,7 @@ impl Head {
 pub fn item_len(item: Item<'_>) -> usize {
     match Head::of(item) {
         Some(head) => 1 + head.body(&item).len(),
-        None => 1 + item.len(),
+        None => LONG_BYTES + item.len(),
     }
 }
 
@@ -323,16 +354,28 @@ pub fn push(image: &mut Vec<u8>, field: Item<'_>, value: Item<'_>, mark: Option<
 /// The same where the caller makes sure later that the field comes once.
 #[inline]
 pub fn append(image: &mut Vec<u8>, field: Item<'_>, value: Item<'_>, mark: Option<&[u8]>) {
-    push_item(image, field);
-    push_item(image, value);
+    push_field(image, field);
+    push_value(image, value);
     push_mark(image, mark);
     recount(image, |count| count.checked_add(1));
 }
 
-fn push_item(image: &mut Vec<u8>, item: Item<'_>) {
-    let head = Head::of(item).expect("only what fits is written");
+fn push_field(image: &mut Vec<u8>, field: Item<'_>) {
+    let head = Head::of(field).expect("only what fits is written");
     image.push(head.header);
-    image.extend_from_slice(head.body(&item));
+    image.extend_from_slice(head.body(&field));
+}
+
+fn push_value(image: &mut Vec<u8>, value: Item<'_>) {
+    match value {
+        Item::Bytes(text) if text.len() > FIELD_MAX => {
+            let len = u16::try_from(text.len()).expect("only what fits is written");
+            image.push(LONG);
+            image.extend_from_slice(&len.to_le_bytes());
+            image.extend_from_slice(text);
+        }
+        _ => push_field(image, value),
+    }
 }
 
 fn push_mark(image: &mut Vec<u8>, mark: Option<&[u8]>) {
@@ -347,11 +390,25 @@ fn push_mark(image: &mut Vec<u8>, mark: Option<&[u8]>) {
 pub fn set(image: &mut Vec<u8>, spot: Spot, value: Item<'_>, mark: Option<&[u8]>) -> usize {
     debug_assert_eq!(spot, spot_at(image, spot.start), "a stale spot");
     let len = image.len();
-    push_item(image, value);
+    push_value(image, value);
     push_mark(image, mark);
     let end = spot.value + (image.len() - len);
     move_in(image, spot.value, spot.end, len);
     end
+}
+
+/// Puts a value in the place of one that is as long ([`Spot::takes`]), and touches nothing else.
+pub fn overwrite(image: &mut [u8], spot: Spot, value: Item<'_>) {
+    let place = &mut image[spot.value..spot.mark];
+    match (Head::of(value), value) {
+        (Some(head), _) => {
+            place[0] = head.header;
+            place[1..].copy_from_slice(head.body(&value));
+        }
+        // What was there has the same header.
+        (None, Item::Bytes(text)) => place[LONG_BYTES..].copy_from_slice(text),
+        (None, Item::Int(_)) => unreachable!("any integer has a short header"),
+    }
 }
 
 /// Gives a pair another mark, or takes it away.

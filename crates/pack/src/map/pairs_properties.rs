@@ -8,9 +8,17 @@ fn text(random: &mut Random) -> Vec<u8> {
     match random.below(6) {
         0 => random.below(70).to_string().into_bytes(),
         1 => (random.next_u64() as i64 >> random.below(64)).to_string().into_bytes(),
-        2 => vec![b'x'; random.below(TEXT_MAX as u64 + 1) as usize],
+        2 => vec![b'x'; random.below(FIELD_MAX as u64 + 1) as usize],
         3 => b"007".to_vec(),
         _ => format!("f{}", random.below(12)).into_bytes(),
+    }
+}
+
+fn value(random: &mut Random) -> Vec<u8> {
+    match random.below(4) {
+        0 => vec![b'v'; random.below(VALUE_MAX as u64 + 1) as usize],
+        1 => vec![b'w'; FIELD_MAX + random.below(3) as usize],
+        _ => text(random),
     }
 }
 
@@ -30,11 +38,12 @@ fn content(image: &[u8]) -> Twin {
 
 #[test]
 fn random_edits_agree_with_the_twin_and_keep_the_order() {
+    let mut overwritten = 0;
     for seed in 0..20 {
         let mut random = Random::new(seed);
         let (mut image, mut twin): (Vec<u8>, Twin) = (Vec::new(), Vec::new());
         for turn in 0..2000 {
-            let (field, value, mark) = (text(&mut random), text(&mut random), mark(&mut random));
+            let (field, value, mark) = (text(&mut random), value(&mut random), mark(&mut random));
             let at = twin.iter().position(|pair| pair.0 == field);
             let spot = find(&image, Item::classify(&field));
             assert_eq!(spot.is_some(), at.is_some(), "seed {seed} turn {turn}");
@@ -46,6 +55,15 @@ fn random_edits_agree_with_the_twin_and_keep_the_order() {
                 (Some(at), Some(spot), 1) => {
                     set_mark(&mut image, spot, mark.as_deref());
                     twin[at].2 = mark;
+                }
+                (Some(at), Some(spot), 2) => {
+                    let other: Vec<u8> = twin[at].1.iter().map(|byte| byte ^ (turn % 2) as u8).collect();
+                    let value = if spot.takes(Item::classify(&value)) { value } else { other };
+                    if spot.takes(Item::classify(&value)) {
+                        overwrite(&mut image, spot, Item::classify(&value));
+                        twin[at].1 = value;
+                        overwritten += 1;
+                    }
                 }
                 (Some(at), Some(spot), _) => {
                     set(&mut image, spot, Item::classify(&value), mark.as_deref());
@@ -64,6 +82,7 @@ fn random_edits_agree_with_the_twin_and_keep_the_order() {
             assert_eq!(len(&image), twin.len() as u64);
         }
     }
+    assert!(overwritten > 1_000, "{overwritten} values were written over");
 }
 
 #[test]
@@ -73,7 +92,10 @@ fn the_example_in_the_opener_is_true() {
     push(&mut image, Item::Bytes(b"name"), Item::Bytes(b"ab"), None);
     assert_eq!(image, b"\x02id\xC7\x04name\x02ab");
     assert_eq!(item_len(Item::Int(64)), 2);
-    assert!(fits(Item::Bytes(&[0; TEXT_MAX])) && !fits(Item::Bytes(&[0; TEXT_MAX + 1])));
+    assert_eq!(item_len(Item::Bytes(&[0; FIELD_MAX + 1])), FIELD_MAX + 4);
+    let (field, value) = ([0; FIELD_MAX + 1], [0; VALUE_MAX + 1]);
+    let fits = |field, value| fits(Item::Bytes(field), Item::Bytes(value));
+    assert!(fits(&field[1..], &value[1..]) && !fits(&field, b"") && !fits(b"", &value));
 }
 
 #[test]
@@ -101,7 +123,9 @@ fn a_search_finds_the_same_behind_any_pair() {
     for turn in 0..60 {
         let (field, mark) = (text(&mut random), mark(&mut random));
         if find(&image, Item::classify(&field)).is_none() {
-            push(&mut image, Item::classify(&field), Item::Int(turn), mark.as_deref());
+            let value = value(&mut random);
+            let value = if turn % 2 == 0 { Item::Int(turn) } else { Item::classify(&value) };
+            push(&mut image, Item::classify(&field), value, mark.as_deref());
             len_of_kept(&mut image);
         }
         let field = text(&mut random);

@@ -15,7 +15,7 @@
 //!
 //! [`HashMut`] holds the entry while the hash is edited and writes the hash back when it is dropped, so an
 //! edit is one descent of the keyspace; a tree is edited where it lies. An image is edited in one of the
-//! shard's buffers.
+//! shard's buffers, but for a value that takes the place of one as long: a counter beside a long text.
 use crate::edit::{Collection, Edit, Start};
 use crate::entry::{Meta, Shape};
 use crate::expiry::deadline::Deadline;
@@ -354,11 +354,11 @@ pub struct HashMut<'v> {
 
 impl<'v> HashMut<'v> {
     #[inline(always)]
-    fn open(mut site: Site<'v>, rules: Rules<'v>) -> Result<HashMut<'v>, WrongType> {
+    fn open(site: Site<'v>, rules: Rules<'v>) -> Result<HashMut<'v>, WrongType> {
         let shape = site.shape();
-        let mut start = Start::<HashTree>::of(shape)?.with_draft(&mut site);
+        let mut start = Start::<HashTree>::of(shape)?;
         if let Some(shape) = shape.filter(|shape| *shape != Shape::HashTree) {
-            start.state.name = HashName::of_image(shape, &site.context.buffers.text);
+            start.state.name = HashName::of_image(shape, site.image());
         }
         let mut hash = HashMut { edit: Edit::new(site, rules, start), last: Some(0) };
         if shape.is_some_and(|shape| shape != Shape::Hash) {
@@ -406,14 +406,16 @@ impl<'v> HashMut<'v> {
         self.edit.is_new()
     }
 
+    /// The image, wherever it is.
     #[inline]
-    fn draft(&self) -> &[u8] {
-        &self.edit.buffers().text
+    fn image(&self) -> &[u8] {
+        image_of(&self.edit)
     }
 
     #[inline]
     fn draft_mut(&mut self) -> &mut Vec<u8> {
         self.last = Some(0);
+        self.edit.open_draft();
         &mut self.edit.buffers_mut().text
     }
 
@@ -421,14 +423,14 @@ impl<'v> HashMut<'v> {
     /// are not removed yet; a draft is walked.
     #[allow(clippy::len_without_is_empty, reason = "no hash in the keyspace is empty")]
     pub fn len(&self) -> u64 {
-        self.edit.tree().map_or_else(|| pairs::len(self.draft()), HashTree::len)
+        self.edit.tree().map_or_else(|| pairs::len(self.image()), HashTree::len)
     }
 
     fn kept(&self, field: &[u8]) -> Option<Kept<'_>> {
         let found = match self.edit.tree() {
             None => {
-                let draft = self.draft();
-                kept(&pairs::read(draft, pairs::find(draft, Item::classify(field))?))
+                let image = self.image();
+                kept(&pairs::read(image, pairs::find(image, Item::classify(field))?))
             }
             Some(tree) => tree.find(self.edit.rules.at.seed, field)?,
         };
@@ -473,9 +475,10 @@ impl<'v> HashMut<'v> {
         match self.edit.tree_mut() {
             Some(tree) => tree.name = tree.name.max(name),
             None => {
-                let old = self.edit.state.name;
-                self.edit.is_changed |= name > old;
-                self.edit.state.name = old.max(name);
+                if name > self.edit.state.name {
+                    self.edit.open_draft();
+                    (self.edit.is_changed, self.edit.state.name) = (true, name);
+                }
             }
         }
     }
@@ -487,13 +490,13 @@ impl<'v> HashMut<'v> {
         if matches!(lifetime, Lifetime::Until(_)) {
             self.rename(HashName::ListpackEx);
         }
-        self.edit.is_changed = true;
         let value = Item::classify(value);
         if self.edit.is_inside()
-            && let Some(is_new) = self.set_in_draft(field, value, lifetime)
+            && let Some(is_new) = self.set_in_image(field, value, lifetime)
         {
             return is_new;
         }
+        self.edit.is_changed = true;
         let (at, entries) = (self.edit.rules.at, self.edit.rules.limits.entries);
         let (tree, freed) =
             self.edit.tree_and_garbage().expect("a draft that cannot take the field has become a tree");
@@ -521,15 +524,55 @@ impl<'v> HashMut<'v> {
 
     /// [`HashMut::set`] for a hash inside its entry. None, and nothing is written, where the field does not
     /// fit an image: the hash has become a tree then.
-    fn set_in_draft(&mut self, field: &[u8], value: Item<'_>, lifetime: Lifetime) -> Option<bool> {
+    fn set_in_image(&mut self, field: &[u8], value: Item<'_>, lifetime: Lifetime) -> Option<bool> {
         let name = Item::classify(field);
-        if !pairs::fits(name) || !pairs::fits(value) {
+        if !pairs::fits(name, value) {
             self.edit.grow();
             return None;
         }
+        let spot = pairs::find_behind(self.image(), name, self.last.unwrap_or(0));
+        if let Some(spot) = spot
+            && self.set_in_place(spot, value, lifetime)
+        {
+            self.note_set(Some(spot.end()));
+            return Some(false);
+        }
+        self.edit.is_changed = true;
+        Some(self.set_in_draft((name, spot), value, lifetime))
+    }
+
+    /// Writes the value where the field has one as long, if that is all there is to do.
+    fn set_in_place(&mut self, spot: Spot, value: Item<'_>, lifetime: Lifetime) -> bool {
+        let is_all = self.edit.is_untouched()
+            && !spot.has_mark()
+            && spot.takes(value)
+            && !matches!(lifetime, Lifetime::Until(_))
+            // Else the name may change.
+            && self.edit.rules.limits.entries >= INSIDE.len_max();
+        if is_all {
+            pairs::overwrite(self.edit.site.image_mut(), spot, value);
+        }
+        is_all
+    }
+
+    /// A field was set that was there and ends here now, or came.
+    fn note_set(&mut self, end: Option<usize>) {
+        self.last = match (self.last, end) {
+            (Some(last), Some(end)) => Some(end).filter(|end| *end > last),
+            (last, _) => last.and(Some(0)),
+        };
+    }
+
+    /// [`HashMut::set_in_image`] where the image is edited in its buffer; it has the field at this spot.
+    fn set_in_draft(
+        &mut self,
+        (name, spot): (Item<'_>, Option<Spot>),
+        value: Item<'_>,
+        lifetime: Lifetime,
+    ) -> bool {
         let (entries, last) = (self.edit.rules.limits.entries, self.last);
         let draft = self.draft_mut();
-        let (spot, bytes_before) = (pairs::find_behind(draft, name, last.unwrap_or(0)), draft.len());
+        let bytes_before = draft.len();
         let before = spot.map_or(Deadline::Never, |spot| kept(&pairs::read(draft, spot)).deadline);
         let mark = Mark::new(lifetime.deadline(before));
         let end = spot.map(|spot| pairs::set(draft, spot, value, mark.bytes()));
@@ -548,11 +591,9 @@ impl<'v> HashMut<'v> {
                 self.edit.grow();
             }
         }
-        self.last = match (last, end) {
-            (Some(last), Some(end)) => Some(end).filter(|end| *end > last),
-            (last, _) => last.and(Some(0)),
-        };
-        Some(spot.is_none())
+        self.last = last;
+        self.note_set(end);
+        spot.is_none()
     }
 
     /// Removes a field, and returns whether it was there.
@@ -561,10 +602,9 @@ impl<'v> HashMut<'v> {
         let before = match self.edit.tree_and_garbage() {
             Some((tree, freed)) => tree.remove(at, field, freed),
             None => {
-                let draft = self.draft_mut();
-                let spot = pairs::find(draft, Item::classify(field));
+                let spot = pairs::find(self.image(), Item::classify(field));
                 if let Some(spot) = spot {
-                    pairs::remove(draft, spot);
+                    pairs::remove(self.draft_mut(), spot);
                 }
                 if spot.is_some() { Before::Field } else { Before::Nothing }
             }
@@ -671,8 +711,14 @@ fn is_timed(edit: &Edit<'_, HashTree>) -> bool {
     match edit.tree() {
         Some(tree) => tree.is_timed(),
         // A hash that goes by "listpack" never had a field with a deadline, so its image need not be walked.
-        None => edit.state.name != HashName::Listpack && pairs::has_mark(&edit.buffers().text),
+        None => edit.state.name != HashName::Listpack && pairs::has_mark(image_of(edit)),
     }
+}
+
+/// The image of a hash inside its entry.
+#[inline]
+fn image_of<'e>(edit: &'e Edit<'_, HashTree>) -> &'e [u8] {
+    if edit.is_untouched() { edit.site.image() } else { &edit.buffers().text }
 }
 
 impl<'k> View<'k> {

@@ -86,7 +86,7 @@ impl HashMut<'_> {
         let image = &mut self.edit.buffers_mut().text;
         image.clear();
         let fits = fields.iter().all(|new| {
-            let fits = pairs::fits(new.field) && pairs::fits(new.value);
+            let fits = pairs::fits(new.field, new.value);
             if fits {
                 pairs::append(image, new.field, new.value, Mark::new(new.deadline).bytes());
             }

@@ -82,7 +82,7 @@ pub(super) fn to_tree(image: &[u8], name: HashName, at: At<'_>) -> HashTree {
 pub(super) fn write(image: &mut Vec<u8>, tree: &HashTree) -> bool {
     image.clear();
     let written = tree.visit(&mut |field, kept| {
-        if !pairs::fits(field) || !pairs::fits(kept.value) {
+        if !pairs::fits(field, kept.value) {
             return ControlFlow::Break(());
         }
         pairs::push(image, field, kept.value, Mark::new(kept.deadline).bytes());

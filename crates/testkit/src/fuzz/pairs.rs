@@ -1,7 +1,7 @@
 //! The image of a small hash against a vector of pairs: each four bytes of the input are an edit of one of
 //! two dozen fields, of which some are integers. A field keeps its place until it goes.
 use base::Item;
-use pack::pairs::{self, MARK_BYTES, TEXT_MAX};
+use pack::pairs::{self, FIELD_MAX, MARK_BYTES, VALUE_MAX};
 
 type Twin = Vec<(Vec<u8>, Vec<u8>, Option<Vec<u8>>)>;
 
@@ -9,7 +9,10 @@ pub(super) fn run(data: &[u8]) {
     let (mut image, mut twin) = (Vec::new(), Twin::new());
     for edit in data.chunks_exact(4) {
         let field = text(edit[1] % 24, edit[1]);
-        let value = text(edit[2], edit[3]);
+        let value = match edit[0] & 0x10 {
+            0 => text(edit[2], edit[3]),
+            _ => vec![edit[2]; (usize::from(edit[3]) * 9).min(VALUE_MAX)],
+        };
         let mark = (edit[0] & 0x40 != 0).then(|| vec![edit[3]; MARK_BYTES[usize::from(edit[0] >> 7)]]);
         let at = twin.iter().position(|pair| pair.0 == field);
         let spot = pairs::find(&image, Item::classify(&field));
@@ -46,7 +49,7 @@ fn text(kind: u8, word: u8) -> Vec<u8> {
         0 => n.to_string().into_bytes(),
         1 => (n.wrapping_mul(-0x0123_4567_89AB_CDEF)).to_string().into_bytes(),
         2 => format!("0{n}").into_bytes(),
-        3 => vec![b'l'; TEXT_MAX.min(usize::from(word))],
+        3 => vec![b'l'; FIELD_MAX.min(usize::from(word))],
         _ => format!("field:{kind}").into_bytes(),
     }
 }

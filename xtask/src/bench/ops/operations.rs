@@ -171,6 +171,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("hget none of 20", "hash-20", "HGET w:# none", 20_000),
     of("hset of 20", "hash-20", "HSET w:# field:13 changed", 20_000),
     of("hincrby of 20", "hash-20", "HINCRBY w:# count 1", 20_000),
+    of("hget count beside 400B", "hash-400B", "HGET e:# count", 20_000),
+    of("hget none beside 400B", "hash-400B", "HGET e:# none", 20_000),
+    of("hget 400B", "hash-400B", "HGET e:# data", 20_000),
+    of("hset 100B for 400B", "hash-400B", "HSET e:# data 100B", 20_000),
+    of("hincrby beside 400B", "hash-400B", "HINCRBY e:# count 1", 20_000),
+    of("hset new beside 400B", "hash-400B", "HSET e:# at #", 20_000),
+    of("hget count beside 1500B", "hash-1500B", "HGET e:# count", 20_000),
+    of("hget 1500B", "hash-1500B", "HGET e:# data", 20_000),
+    of("hincrby beside 1500B", "hash-1500B", "HINCRBY e:# count 1", 20_000),
+    of("hset new beside 1500B", "hash-1500B", "HSET e:# at #", 20_000),
     of("zincrby of 24", "zset-24", "ZINCRBY x:# 3 123e4567-e89b-12d3-a456-426614174015", 20_000),
     of("sismember of 44", "set-44", "SISMEMBER v:# 0000000000000030", 20_000),
     of("hget of 50", "hash-50", "HGET f:# flag_31", 20_000),
@@ -330,6 +340,8 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
     ("hash-20", |send| {
         keyed(send, 20_000, |n| pairs("HSET", "w", n, 20, |i| (format!("field:{i}"), uuid(i))))
     }),
+    ("hash-400B", |send| keyed(send, 20_000, |n| document(n, 400))),
+    ("hash-1500B", |send| keyed(send, 20_000, |n| document(n, 1_500))),
     ("hash-50", |send| {
         keyed(send, 20_000, |n| pairs("HSET", "f", n, 50, |i| (format!("flag_{i}"), (i % 10).to_string())))
     }),
@@ -391,6 +403,15 @@ fn pairs(
 ) -> Vec<String> {
     let both = (0..count).map(pair).flat_map(|(a, b)| [a, b]);
     [command.to_string(), format!("{key}:{n}")].into_iter().chain(both).collect()
+}
+
+/// A hash of a document of so many bytes, and two small fields.
+fn document(n: &str, bytes: usize) -> Vec<String> {
+    let fields = [("user", n.to_string()), ("data", "d".repeat(bytes)), ("count", "1".to_string())];
+    pairs("HSET", "e", n, 3, |field| {
+        let (name, value) = &fields[field as usize];
+        (name.to_string(), value.clone())
+    })
 }
 
 fn leader_board(send: Send<'_>) -> Result<(), String> {
