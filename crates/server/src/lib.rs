@@ -22,7 +22,7 @@ pub use net::map_code;
 pub use reread::WrittenUsers;
 pub use service::crash::report_crashes;
 pub use signals::Signals;
-pub use start::{Running, Stopper, start, start_when};
+pub use start::{Running, Stopper, examine, start, start_when};
 pub use state::REDIS_VERSION;
 pub use state::clock::{Clock, SimulatedTime};
 pub use state::config::{

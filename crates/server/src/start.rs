@@ -286,6 +286,16 @@ pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartErr
     Ok(running)
 }
 
+/// Whether a server would find right what the configuration names: users and certificates. It is not started,
+/// and no folder is touched.
+pub fn examine(config: &Config) -> Result<(), StartError> {
+    if config.needs_tls() {
+        net::Tls::load(&config.tls).map_err(StartError)?;
+    }
+    let catalog = registry(config)?.catalog();
+    accounts(config, catalog, Passwords::new([0; 32]), &Log::silent()).map(drop)
+}
+
 /// Starts a server that has to load its data yet ([`Running::load`]), and calls `is_bound` once it has its
 /// addresses, before any client is served.
 pub fn start_when(

@@ -33,13 +33,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads a configuration and prints what it says. Zero if a server would start with it, as far as the text
-/// tells.
+/// Reads a configuration and prints what it says. Zero if a server would start with it, as far as that can be
+/// told before it opens anything to write.
 fn check(source: &Source) -> ExitCode {
     let config = match source.load(&mut std::io::stdin()) {
         Ok(config) => config,
         Err(error) => return fail(&error.0),
     };
+    if let Err(error) = server::examine(&config) {
+        return fail(&error.0);
+    }
     let mut lines = config.warnings();
     let idle = config.without_effect();
     if !idle.is_empty() {

@@ -11,7 +11,7 @@
 //! A row holds its handler. A table of handlers beside the rows was measured and is dearer
 //! (docs/decisions/handlers-in-the-row.md).
 use crate::core::call::{ServerCommand, ServerRun};
-use crate::state::acl::{Catalog, Known};
+use crate::state::acl::{Catalog, Known, absent};
 use crate::state::config::Rename;
 use base::word::is_same_word;
 use command::{Acl, Arity, Command, DataRun, Doc, FixedKeys, Flags, KeySpec, Long, Parts};
@@ -176,24 +176,32 @@ impl Registry {
     }
 
     /// Every command, with these renamed one after the other (`rename-command`); or what is wrong with one of
-    /// the renames, in Redis's words.
+    /// the renames, in Redis's words. Those that only Redis has may be renamed as well: files of those who
+    /// take dangerous commands away name them.
     pub(crate) fn renamed(
         families: &[&[&'static ServerCommand]],
         renames: &[Rename],
     ) -> Result<Registry, &'static str> {
         let mut rows = rows(families);
+        let mut absent: Vec<Vec<u8>> = absent::names().map(Vec::from).collect();
         for Rename { from, to } in renames {
+            let here = rows.iter().map(|row| &row.called[..]);
+            let all: Vec<&[u8]> = here.chain(absent.iter().map(Vec::as_slice)).collect();
             let called = |name: &[u8]| {
-                rows.iter().position(|row| !name.is_empty() && row.called.eq_ignore_ascii_case(name))
+                all.iter().position(|called| !name.is_empty() && called.eq_ignore_ascii_case(name))
             };
             let at = called(from).ok_or("No such command in rename-command")?;
             // Its own name, which it gives up at that moment, is not in its way.
             if called(to).is_some_and(|other| other != at) {
                 return Err("Target command name already exists");
             }
-            let row = &mut rows[at];
-            row.called.clone_from(to);
-            row.word = Word::of_letters(to);
+            match at.checked_sub(rows.len()) {
+                Some(at) => absent[at].clone_from(to),
+                None => {
+                    rows[at].called.clone_from(to);
+                    rows[at].word = Word::of_letters(to);
+                }
+            }
         }
         let places = number(&mut rows);
         let index = Index::new(&rows).ok_or("The new name is too much like that of another command")?;
@@ -457,6 +465,10 @@ mod tests {
             assert!(registry.find(gone.as_bytes()).is_none(), "{gone}");
         }
         assert_eq!(registry.callable().count(), registry.rows.len() - 1);
+        let hardened = [rename("SYNC", ""), rename("cluster", "hidden"), rename("get", "sync")];
+        let registry = Registry::renamed(FAMILIES, &hardened).unwrap();
+        assert_eq!(registry.find(b"sync").unwrap().name, "GET");
+        assert!(registry.find(b"hidden").is_none());
         let own = [rename("get", "get"), rename("SET", "set"), rename("incr", ""), rename("get", "INCR")];
         let registry = Registry::renamed(FAMILIES, &own).unwrap();
         assert_eq!(registry.find(b"incr").unwrap().name, "GET");
@@ -465,6 +477,9 @@ mod tests {
             (vec![rename("nope", "x")], "No such command in rename-command"),
             (vec![rename("get", ""), rename("get", "x")], "No such command in rename-command"),
             (vec![rename("get", "set")], "Target command name already exists"),
+            (vec![rename("get", "SYNC")], "Target command name already exists"),
+            (vec![rename("cluster", "get")], "Target command name already exists"),
+            (vec![rename("sync", ""), rename("sync", "x")], "No such command in rename-command"),
             (
                 vec![rename("get", "12345678-a-12345678"), rename("set", "12345678-b-12345678")],
                 "The new name is too much like that of another command",

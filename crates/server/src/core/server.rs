@@ -217,6 +217,8 @@ pub(crate) struct Stats {
     pub(crate) turns_per_second: AtomicU64,
     /// The mean time of a turn of an event loop, lately.
     pub(crate) turn_us: AtomicU64,
+    /// How often CONFIG RESETSTAT has run.
+    pub(crate) resets: AtomicU64,
     /// The largest buffers of the last seconds.
     pub(crate) recent_input_peak: AtomicU64,
     pub(crate) recent_output_peak: AtomicU64,
@@ -235,7 +237,13 @@ impl Stats {
             &self.requests_lent,
             &self.scripts_lent,
             &self.scripts_alone,
+            &self.ops_per_second,
+            &self.input_bytes_per_second,
+            &self.output_bytes_per_second,
+            &self.turns_per_second,
+            &self.turn_us,
         ];
+        self.resets.fetch_add(1, Ordering::Relaxed);
         counters.iter().for_each(|c| c.store(0, Ordering::Relaxed));
     }
 }

@@ -208,7 +208,7 @@ impl ClientRecord {
     /// Notes how many bytes its request takes in the queues of keys. Only the connection's worker calls this.
     pub(crate) fn note_waiter(&self, bytes: usize, counters: &Counters) {
         let before = self.waiter_bytes.swap(bytes as u64, Relaxed);
-        counters.client_bytes.add((bytes as u64).wrapping_sub(before));
+        counters.state_bytes.add((bytes as u64).wrapping_sub(before));
     }
 
     /// The ticket of its command, if that waits, locked: whoever takes the ticket out ends the wait. While it
@@ -243,7 +243,7 @@ impl ClientRecord {
     pub(crate) fn note_tracking(&self, counters: &Counters) {
         let bytes = self.tracker.get().map_or(0, |tracker| tracker.prefix_bytes());
         let before = self.tracking_bytes.swap(bytes, Relaxed);
-        counters.client_bytes.add(bytes.wrapping_sub(before));
+        counters.state_bytes.add(bytes.wrapping_sub(before));
     }
 
     /// Notes what the names take that it has given itself. Only the connection's worker calls this.
@@ -258,7 +258,7 @@ impl ClientRecord {
 
     fn note_name_bytes(&self, bytes: u64, counters: &Counters) {
         let before = self.name_bytes.swap(bytes, Relaxed);
-        counters.client_bytes.add(bytes.wrapping_sub(before));
+        counters.state_bytes.add(bytes.wrapping_sub(before));
     }
 
     /// What changes rarely, locked. Not for the path of every request.

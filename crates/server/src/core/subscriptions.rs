@@ -4,30 +4,42 @@ use crate::core::modes::Modes;
 use crate::core::server::Server;
 use crate::core::session::{ClientRecord, Session};
 use crate::state::counters::Counters;
-use crate::state::pubsub::{Name, Topic};
+use crate::state::pubsub::{Joined, Name, Topic};
 use resp::{Protocol, Reply};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// About how many bytes one subscription takes: here, with its worker, and in `state/pubsub`. What that keeps
-/// once for a channel is counted for each of its subscribers. A pattern takes more, because an index has it.
-fn bytes_of(topic: Topic, name: &[u8]) -> u64 {
-    let own_bytes = if matches!(topic, Topic::Pattern) { 704 } else { 224 };
-    own_bytes + name.len() as u64
+/// About how many bytes a subscription takes, here and with its worker.
+const SHARED_BYTES: u64 = 76;
+/// The same for the first subscriber of a channel, whose name `state/pubsub` keeps as well; and of a pattern,
+/// for which it has an index.
+const CHANNEL_BYTES: u64 = 224;
+const PATTERN_BYTES: u64 = 980;
+
+/// About how many bytes it takes that a client listens to this.
+fn bytes_of(topic: Topic, joined: &Joined) -> u64 {
+    match (joined.is_first, topic) {
+        (false, _) => SHARED_BYTES,
+        (true, Topic::Channel | Topic::Shard) => CHANNEL_BYTES + joined.name.len() as u64,
+        (true, Topic::Pattern) => PATTERN_BYTES + joined.name.len() as u64,
+    }
 }
+
+/// Names, and whether nobody listened to each before ([`Joined`]).
+type Names = BTreeMap<Name, bool>;
 
 /// See the file's opener.
 #[derive(Default)]
 pub(crate) struct Subscriptions {
-    channels: BTreeSet<Name>,
-    patterns: BTreeSet<Name>,
-    shards: BTreeSet<Name>,
+    channels: Names,
+    patterns: Names,
+    shards: Names,
     /// Confirmations of the command that runs, which are sent even where CLIENT REPLY has turned replies off.
     unmuted: Vec<u8>,
 }
 
 impl Subscriptions {
-    fn of(&mut self, topic: Topic) -> &mut BTreeSet<Name> {
+    fn of(&mut self, topic: Topic) -> &mut Names {
         match topic {
             Topic::Channel => &mut self.channels,
             Topic::Pattern => &mut self.patterns,
@@ -36,9 +48,12 @@ impl Subscriptions {
     }
 
     /// Takes out any subscription.
-    pub(crate) fn pop(&mut self) -> Option<(Topic, Name)> {
+    pub(crate) fn pop(&mut self) -> Option<(Topic, Joined)> {
         let topics = [Topic::Channel, Topic::Pattern, Topic::Shard];
-        topics.into_iter().find_map(|topic| self.of(topic).pop_first().map(|name| (topic, name)))
+        topics.into_iter().find_map(|topic| {
+            let (name, is_first) = self.of(topic).pop_first()?;
+            Some((topic, Joined { name, is_first }))
+        })
     }
 
     /// The number that a confirmation shows: channels and patterns together, shard channels by themselves.
@@ -59,10 +74,10 @@ impl Session {
     /// shows.
     pub(crate) fn subscribe(&mut self, server: &Server, topic: Topic, name: &[u8]) -> usize {
         let own = self.subscriptions.get_or_insert_default();
-        if !own.of(topic).contains(name) {
-            let name = server.pubsub.subscribe(topic, name, (self.record.worker, self.conn));
-            note_bytes(&self.record, server, |bytes| bytes + bytes_of(topic, &name));
-            own.of(topic).insert(name);
+        if !own.of(topic).contains_key(name) {
+            let joined = server.pubsub.subscribe(topic, name, (self.record.worker, self.conn));
+            note_bytes(&self.record, server, |bytes| bytes + bytes_of(topic, &joined));
+            own.of(topic).insert(joined.name, joined.is_first);
         }
         own.shown(topic)
     }
@@ -70,8 +85,8 @@ impl Session {
     /// Ends a subscription, if there is one. Returns the number that the confirmation shows.
     pub(crate) fn unsubscribe(&mut self, server: &Server, topic: Topic, name: &[u8]) -> usize {
         let Some(own) = &mut self.subscriptions else { return 0 };
-        if let Some(name) = own.of(topic).take(name) {
-            drop_subscription(server, &self.record, self.conn, (topic, &name));
+        if let Some((name, is_first)) = own.of(topic).remove_entry(name) {
+            drop_subscription(server, &self.record, self.conn, (topic, Joined { name, is_first }));
         }
         own.shown(topic)
     }
@@ -84,7 +99,7 @@ impl Session {
             Topic::Pattern => &own.patterns,
             Topic::Shard => &own.shards,
         };
-        names.iter().cloned().collect()
+        names.keys().cloned().collect()
     }
 
     /// The number that a confirmation shows where nothing changes.
@@ -95,8 +110,8 @@ impl Session {
     /// Ends all subscriptions: RESET.
     pub(crate) fn unsubscribe_from_all(&mut self, server: &Server) {
         if let Some(mut own) = self.subscriptions.take() {
-            while let Some((topic, name)) = own.pop() {
-                drop_subscription(server, &self.record, self.conn, (topic, &name));
+            while let Some(subscription) = own.pop() {
+                drop_subscription(server, &self.record, self.conn, subscription);
             }
         }
         self.note_subscriptions(Protocol::Resp2);
@@ -150,10 +165,10 @@ pub(crate) fn drop_subscription(
     server: &Server,
     record: &ClientRecord,
     conn: net::ConnId,
-    (topic, name): (Topic, &Name),
+    (topic, joined): (Topic, Joined),
 ) {
-    server.pubsub.unsubscribe(topic, name, (record.worker, conn));
-    note_bytes(record, server, |bytes| bytes.saturating_sub(bytes_of(topic, name)));
+    server.pubsub.unsubscribe(topic, &joined.name, (record.worker, conn));
+    note_bytes(record, server, |bytes| bytes.saturating_sub(bytes_of(topic, &joined)));
 }
 
 /// Notes how much memory the subscriptions take, for the client and for the sum of its worker, which alone
@@ -163,5 +178,5 @@ fn note_bytes(record: &ClientRecord, server: &Server, change: impl FnOnce(u64) -
     let before = record.subscription_bytes.load(Relaxed);
     let after = change(before);
     record.subscription_bytes.store(after, Relaxed);
-    counters.client_bytes.add(after.wrapping_sub(before));
+    counters.state_bytes.add(after.wrapping_sub(before));
 }

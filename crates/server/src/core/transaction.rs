@@ -202,6 +202,6 @@ fn note(cell: &AtomicU64, bytes: u64, counters: &Counters) {
     let before = cell.load(Relaxed);
     if before != bytes {
         cell.store(bytes, Relaxed);
-        counters.queue_bytes.add(bytes.wrapping_sub(before));
+        counters.state_bytes.add(bytes.wrapping_sub(before));
     }
 }

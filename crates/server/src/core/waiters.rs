@@ -66,7 +66,7 @@ impl Waiter {
 
     /// Bytes of memory that it takes, queues included.
     pub(crate) fn bytes(&self) -> usize {
-        const QUEUED_BYTES: usize = 288;
+        const QUEUED_BYTES: usize = 408;
         let names: usize = self.awaited().map(|name| name.len() + QUEUED_BYTES).sum();
         size_of::<Waiter>() + self.request.len() + self.spans.len() * size_of::<Span>() + names
     }

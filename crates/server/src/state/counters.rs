@@ -93,9 +93,9 @@ pub(crate) struct Counters {
     pub(crate) bytes_out: Count,
     /// Memory for unfinished requests and unread replies of all its clients; it goes up and down.
     pub(crate) client_bytes: Count,
-    /// Memory for what its clients have queued since MULTI and for keys that they watch, which `maxmemory`
-    /// counts; it goes up and down.
-    pub(crate) queue_bytes: Count,
+    /// Memory for what its clients have beside buffers, which `maxmemory` counts: what they have queued since
+    /// MULTI, keys that they watch or wait for, subscriptions, prefixes, names. It goes up and down.
+    pub(crate) state_bytes: Count,
     /// The largest of the buffers since somebody took them: 0 is put in their place ten times a second.
     pub(crate) input_peak: AtomicU64,
     pub(crate) output_peak: AtomicU64,
@@ -149,7 +149,7 @@ impl Counters {
             bytes_in: Count::default(),
             bytes_out: Count::default(),
             client_bytes: Count::default(),
-            queue_bytes: Count::default(),
+            state_bytes: Count::default(),
             input_peak: AtomicU64::new(0),
             output_peak: AtomicU64::new(0),
             batch_bytes: AtomicU64::new(0),

@@ -16,8 +16,8 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) fn relieve(server: &Server, limit_bytes: u64, now_ms: i64) {
     let connections: usize = server.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();
     let buffers = server.counters.sum(|worker| &worker.client_bytes);
-    let queues = server.counters.sum(|worker| &worker.queue_bytes);
-    let bytes = buffers + queues + connections as u64 * IDLE_BYTES;
+    let states = server.counters.sum(|worker| &worker.state_bytes);
+    let bytes = buffers + states + connections as u64 * IDLE_BYTES;
     if bytes <= limit_bytes || server.no_client_to_close.still_holds(bytes, now_ms) {
         return;
     }

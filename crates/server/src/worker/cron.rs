@@ -258,6 +258,8 @@ struct Rates {
     /// The samples of the last 1.6 seconds; a new one overwrites the oldest.
     samples: [Totals; RATE_SAMPLES],
     next: usize,
+    /// How often CONFIG RESETSTAT had run.
+    resets: u64,
 }
 
 const RATE_SAMPLES: usize = 16;
@@ -284,6 +286,12 @@ impl Rates {
             turn_ns: counters.turn_time_ns(),
         };
         let before = std::mem::replace(&mut self.before, totals);
+        let resets = server.stats.resets.load(Relaxed);
+        if resets != self.resets {
+            // As if the server had begun just now.
+            *self = Rates { before: totals, resets, ..Rates::default() };
+            return self.publish(server);
+        }
         let rate = |now: u64, before: u64| now.saturating_sub(before) * 1000 / elapsed_ms.max(1) as u64;
         self.samples[self.next] = Totals {
             commands: rate(totals.commands, before.commands),

@@ -104,7 +104,7 @@ impl Worker<'_> {
         for _ in 0..ENDED_AT_ONCE {
             let Some((record, id, subscriptions)) = self.leaving.last_mut() else { return };
             match Subscriptions::pop(subscriptions) {
-                Some((topic, name)) => drop_subscription(self.server, record, *id, (topic, &name)),
+                Some(subscription) => drop_subscription(self.server, record, *id, subscription),
                 None => drop(self.leaving.pop()),
             }
         }

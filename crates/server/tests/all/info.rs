@@ -306,12 +306,20 @@ fn rates_are_sampled_ten_times_a_second_and_forgotten_when_nothing_happens() {
     assert!(number(&info, "instantaneous_input_kbps") > 10.0);
     assert!(number(&info, "instantaneous_output_kbps") > 5.0);
     assert!(number(&info, "instantaneous_eventloop_cycles_per_sec") >= 20.0);
+    client.check("CONFIG RESETSTAT", "+OK\r\n");
+    assert_eq!(number(&everything(&mut client), "instantaneous_ops_per_sec"), 0.0);
+    // Nothing that was before counts from here on.
+    tick(&mut client, 0);
+    let rate = number(&everything(&mut client), "instantaneous_ops_per_sec");
+    assert!(rate <= 20.0, "{rate}");
+    (0..20).for_each(|_| tick(&mut client, 99));
+    assert!(number(&everything(&mut client), "instantaneous_ops_per_sec") >= 900.0);
     (0..20).for_each(|_| tick(&mut client, 0));
     let rate = number(&everything(&mut client), "instantaneous_ops_per_sec");
     assert!(rate <= 20.0, "{rate}");
     let uptime = number(&everything(&mut client), "uptime_in_seconds");
-    assert_eq!(uptime, 4.0);
-    assert_eq!(number(&everything(&mut client), "server_time_usec") as i64, (NOON_MS + 4000) * 1000);
+    assert_eq!(uptime, 6.0);
+    assert_eq!(number(&everything(&mut client), "server_time_usec") as i64, (NOON_MS + 6100) * 1000);
 }
 
 #[test]

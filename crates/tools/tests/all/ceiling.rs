@@ -405,3 +405,35 @@ fn the_process_stays_near_the_ceiling_while_a_cache_fills_between_two_ticks() {
         assert!(parts < 1050, "{policy}: the process took {parts} thousandths of the limit");
     }
 }
+
+/// Subscriptions and names are no buffers: they count, and for no more than they take.
+#[test]
+fn what_clients_have_beside_their_buffers_counts() {
+    const CLIENTS: u64 = 40;
+    let server = Server::start(&["--maxmemory", "30mb"]);
+    let mut asking = server.client();
+    let before = asking.counts();
+    let names: Vec<String> = (0..300).map(|n| format!("a-channel-of-many:{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let long = "n".repeat(100_000);
+    let clients: Vec<Client> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = server.client();
+            client.call(&format!("CLIENT SETNAME {long}"));
+            for command in ["SUBSCRIBE", "PSUBSCRIBE"] {
+                client.0.send_bytes(&request(&[&[command], &names[..]].concat())).unwrap();
+                names.iter().for_each(|_| drop(client.0.receive().unwrap()));
+            }
+            client
+        })
+        .collect();
+    let uncounted = asking.info("memory", "mem_not_counted_for_evict");
+    assert!(uncounted < 1 << 20, "{uncounted} bytes do not count, of clients that have read all");
+    let (counted, said) = (asking.counts() - before, asking.info("memory", "mem_clients_normal"));
+    assert!(counted > CLIENTS * 100_000, "names count: {counted}");
+    assert!(
+        said < 2 * counted && counted < 2 * said,
+        "{said} bytes are said to be of clients, {counted} are"
+    );
+    drop(clients);
+}

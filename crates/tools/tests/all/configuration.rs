@@ -3,11 +3,11 @@
 use crate::home::Home;
 use std::process::Command;
 
-/// What `--check-config` says of this file of `conf`.
-fn checked(file: &str) -> String {
+/// What `--check-config` says of this file of `conf`, with these words behind it.
+fn checked(file: &str, words: &[&str]) -> String {
     let path = format!("{}/tests/all/conf/{file}", env!("CARGO_MANIFEST_DIR"));
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_sardine")).args(["--check-config", &path]).output().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sardine"));
+    let output = command.args(["--check-config", &path]).args(words).output().unwrap();
     let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{file}: {err}");
     out
@@ -15,13 +15,14 @@ fn checked(file: &str) -> String {
 
 #[test]
 fn the_redis_conf_of_redis_7_2_loads_unchanged_and_without_a_warning() {
-    let said = checked("redis-7.2.conf");
+    let said = checked("redis-7.2.conf", &[]);
     assert!(!said.contains("WARNING: 'save") && said.ends_with("The configuration is good.\n"), "{said}");
 }
 
 #[test]
 fn its_examples_load_and_what_has_no_effect_is_told() {
-    let said = checked("redis-7.2-examples.conf");
+    // The certificates that it names are not there.
+    let said = checked("redis-7.2-examples.conf", &["--tls-replication", "no", "--tls-cluster", "no"]);
     assert!(said.contains("\nThere is no cluster mode yet.\n  cluster-allow-"), "{said}");
 }
 
@@ -33,6 +34,33 @@ fn a_configuration_that_is_wrong_is_told_with_its_line() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().contains("at line 2\n>>> 'port \"x\"'\n"));
+}
+
+#[test]
+fn users_and_certificates_that_a_start_would_not_find_are_told() {
+    for (words, why) in [
+        (&["--aclfile", "/there/is/none"][..], "Aborting startup because of ACL errors: "),
+        (&["--tls-port", "6380", "--tls-cert-file", "/there/is/none"], "tls"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sardine"));
+        let output = command.args(["--check-config", "/dev/null"]).args(words).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && told.contains(why), "{words:?}: {told}");
+    }
+}
+
+#[test]
+fn commands_that_only_redis_has_may_be_renamed() {
+    let home = Home::new("renamed");
+    let file = home.path.join("hardened.conf");
+    std::fs::write(
+        &file,
+        "rename-command SYNC \"\"\nrename-command CLUSTER hidden\nrename-command DEBUG \"\"\n",
+    )
+    .unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_sardine")).arg("--check-config").arg(&file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// The folder of the server, as a name that may be gone.

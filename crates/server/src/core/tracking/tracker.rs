@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// About how many bytes a prefix takes beside its text, here and in `Prefixes`.
-const PREFIX_BYTES: u64 = 320;
+/// About how many bytes a prefix takes here and in `Prefixes`, each of which has its text.
+const PREFIX_BYTES: u64 = 430;
 
 /// What CLIENT TRACKING and CLIENT CACHING have said, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Tracker {
 
     /// Counts what one more prefix takes.
     pub(super) fn note_prefix(&self, prefix: &[u8]) {
-        self.prefix_bytes.fetch_add(PREFIX_BYTES + prefix.len() as u64, Relaxed);
+        self.prefix_bytes.fetch_add(PREFIX_BYTES + 2 * prefix.len() as u64, Relaxed);
     }
 
     /// Takes all prefixes out, and counts them as freed.

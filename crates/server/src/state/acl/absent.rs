@@ -89,6 +89,11 @@ const ABSENT: &[Absent] = &[
     absent("vsim", Acl::NONE),
 ];
 
+/// The names of all of them, in lower case.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    ABSENT.iter().map(|absent| absent.name)
+}
+
 /// All of them with their subcommands, of which the first gets the number `first`.
 pub(super) fn known(first: usize) -> Vec<Known> {
     let mut all = Vec::new();

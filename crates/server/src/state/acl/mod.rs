@@ -31,7 +31,7 @@
 //! looked at at all (`core/modes.rs`).
 //!
 //! **What was refused** is kept in the `log` for ACL LOG.
-mod absent;
+pub(crate) mod absent;
 mod accounts;
 mod catalog;
 mod commands;

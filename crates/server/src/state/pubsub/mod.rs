@@ -45,6 +45,13 @@ pub(crate) enum Topic {
 /// A name of a channel or pattern, shared by all who have to know it.
 pub(crate) type Name = Arc<[u8]>;
 
+/// What a connection listens to.
+pub(crate) struct Joined {
+    pub(crate) name: Name,
+    /// Nobody did when it began.
+    pub(crate) is_first: bool,
+}
+
 /// See the file's opener.
 pub(crate) struct PubSub {
     channels: Space,
@@ -149,20 +156,20 @@ impl PubSub {
     }
 
     /// This connection listens from here on; it must not have listened already. Returns the name to keep.
-    pub(crate) fn subscribe(&self, topic: Topic, name: &[u8], (worker, conn): (usize, ConnId)) -> Name {
+    pub(crate) fn subscribe(&self, topic: Topic, name: &[u8], (worker, conn): (usize, ConnId)) -> Joined {
         let number = || self.last.fetch_add(1, Relaxed) + 1;
-        let (name, number) = match topic {
+        let (joined, number) = match topic {
             Topic::Channel => self.channels.add(name, worker, number),
             Topic::Shard => self.shards.add(name, worker, number),
             Topic::Pattern => {
                 let mut patterns = self.patterns.write().unwrap_or_else(PoisonError::into_inner);
-                let name = patterns.add(name, worker);
+                let joined = patterns.add(name, worker);
                 self.pattern_count.store(patterns.len(), Relaxed);
-                (name, number())
+                (joined, number())
             }
         };
-        self.audience(worker).add(topic, &name, conn, number);
-        name
+        self.audience(worker).add(topic, &joined.name, conn, number);
+        joined
     }
 
     /// This connection, which listened, does so no more.

@@ -13,8 +13,8 @@
 //! what else they have. A channel is looked up by as many of its beginnings and ends as there are lengths in
 //! use, and by all its parts of up to four bytes if there are inner parts in use; what lies in the buckets
 //! found is compared. A thousand patterns of which one matches take a look-up or two.
-use super::Name;
 use super::space::{Receivers, give_room_back};
+use super::{Joined, Name};
 use base::glob::matches;
 use base::glob_parts::Parts;
 use base::hash::{Map, Set};
@@ -83,13 +83,13 @@ impl Patterns {
     }
 
     /// One connection of this worker more listens to what this pattern matches.
-    pub(super) fn add(&mut self, pattern: &[u8], worker: usize) -> Name {
+    pub(super) fn add(&mut self, pattern: &[u8], worker: usize) -> Joined {
         if let Some((name, Place { number, part })) = self.places.get_key_value(pattern) {
             let (name, number, part) = (Name::clone(name), *number, part.clone());
             if let Some(known) = self.bucket(&part).get_mut(&number) {
                 known.receivers.add(worker);
             }
-            return name;
+            return Joined { name, is_first: false };
         }
         let (name, part) = (Name::from(pattern), self.choose(pattern));
         self.last += 1;
@@ -98,7 +98,7 @@ impl Patterns {
         let number = self.last;
         self.bucket(&part).insert(number, Pattern { name: Name::clone(&name), receivers });
         self.places.insert(Name::clone(&name), Place { number, part });
-        name
+        Joined { name, is_first: true }
     }
 
     /// One connection of this worker less listens to what this pattern matches.

@@ -1,6 +1,6 @@
 //! Channels by name, cut into parts by the hash of the name, each behind a lock of its own: a name space for
 //! SUBSCRIBE and one for SSUBSCRIBE.
-use super::Name;
+use super::{Joined, Name};
 use base::hash::{Keyed, Map};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -41,15 +41,16 @@ impl Space {
 
     /// One connection of this worker more listens. `number` is called while nobody can publish to the
     /// channel.
-    pub(super) fn add(&self, channel: &[u8], worker: usize, number: impl FnOnce() -> u64) -> (Name, u64) {
+    pub(super) fn add(&self, channel: &[u8], worker: usize, number: impl FnOnce() -> u64) -> (Joined, u64) {
         let mut part = self.part(channel);
         let name = part.get_key_value(channel).map_or_else(|| channel.into(), |(name, _)| Name::clone(name));
         let receivers = part.entry(Name::clone(&name)).or_default();
-        if receivers.is_empty() {
+        let is_first = receivers.is_empty();
+        if is_first {
             self.count.fetch_add(1, Relaxed);
         }
         receivers.add(worker);
-        (name, number())
+        (Joined { name, is_first }, number())
     }
 
     /// One connection of this worker less listens to this channel.

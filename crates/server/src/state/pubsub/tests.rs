@@ -48,13 +48,13 @@ fn a_client_gets_a_message_for_its_channel_and_then_for_each_pattern() {
 fn who_subscribes_after_a_message_was_published_does_not_get_it() {
     let pubsub = PubSub::new(1);
     for (topic, name) in [(Topic::Channel, "c"), (Topic::Pattern, "c*")] {
-        let early = pubsub.subscribe(topic, name.as_bytes(), (0, conn(1)));
+        let early = pubsub.subscribe(topic, name.as_bytes(), (0, conn(1))).name;
         let mut posted = Vec::new();
         pubsub.publish(Topic::Channel, b"c", b"m", |_, publication| posted.push(Arc::clone(publication)));
         // One leaves and comes back, another comes, before the worker reads what was posted.
         pubsub.unsubscribe(topic, &early, (0, conn(1)));
-        let again = pubsub.subscribe(topic, name.as_bytes(), (0, conn(1)));
-        let late = pubsub.subscribe(topic, name.as_bytes(), (0, conn(2)));
+        let again = pubsub.subscribe(topic, name.as_bytes(), (0, conn(1))).name;
+        let late = pubsub.subscribe(topic, name.as_bytes(), (0, conn(2))).name;
         pubsub.deliver(0, &posted[..1], |conns, _| panic!("{conns:?} got a message from before they came"));
         assert_eq!(publish(&pubsub, Topic::Channel, "c").1.len(), 2);
         pubsub.unsubscribe(topic, &again, (0, conn(1)));
@@ -71,7 +71,7 @@ fn nothing_is_left_of_those_who_have_gone() {
     for n in 0..20_000u32 {
         let topic = [Topic::Channel, Topic::Pattern, Topic::Shard][n as usize % 3];
         let place = (n as usize % 4, conn(n));
-        names.push((topic, pubsub.subscribe(topic, format!("c{}*", n % 500).as_bytes(), place), place));
+        names.push((topic, pubsub.subscribe(topic, format!("c{}*", n % 500).as_bytes(), place).name, place));
     }
     assert_eq!(pubsub.count(Topic::Channel), 500);
     for (topic, name, place) in &names {

@@ -207,7 +207,7 @@ pub(in super::super) const STATS: &[Metric] = &[
     .unit(Unit::Microseconds),
     counter(
         "eventloop_duration_cmd_sum",
-        "The part of `eventloop_duration_sum` that running commands took.",
+        "Time that running commands took. Those that run on other threads are not in `eventloop_duration_sum`.",
         |r| (r.server.counters.command_time_ns() / 1000).into(),
     )
     .unit(Unit::Microseconds),

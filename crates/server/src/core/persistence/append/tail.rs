@@ -186,9 +186,17 @@ pub(super) fn begin_if_needed(server: &Server, config: &Config) {
 }
 
 /// The server has ended by itself, and its files have everything; but where the disk has failed, the tail
-/// stays.
+/// stays, and the log says what is where.
 pub(crate) fn forget(server: &Server) {
-    if server.journal.tail.is_there() && !server.append.has_failed() {
+    if server.append.has_failed() {
+        server.log.warning(match server.journal.tail.is_in_force() {
+            true => {
+                "The append-only file may lack what was answered last. It is kept in 'appendonly.aof.tail', from \
+                 which the next start of Sardine takes it: leave that file where it is."
+            }
+            false => "The append-only file may lack what was answered last, and no other file has it.",
+        });
+    } else if server.journal.tail.is_there() {
         let folder = lock(&server.append.files).folder.clone();
         server.journal.set_tail(&server.enter_alone(), None);
         remove(server, &server.config(), &folder);
