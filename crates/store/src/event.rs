@@ -152,9 +152,10 @@ impl Event {
         self.is_change() && !self.is_of_groups
     }
 
-    /// Whether the key was changed. One that was looked for in vain was not.
+    /// Whether the key was changed. One that was looked for in vain was not; what changes a new one is told
+    /// by an event of its own.
     pub fn is_change(self) -> bool {
-        self.class != Classes::KEYMISS
+        self.class != Classes::KEYMISS && self.class != Classes::NEW
     }
 }
 

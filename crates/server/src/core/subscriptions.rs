@@ -15,13 +15,16 @@ const SHARED_BYTES: u64 = 76;
 /// for which it has an index.
 const CHANNEL_BYTES: u64 = 224;
 const PATTERN_BYTES: u64 = 980;
+/// What of a name is beyond this counts for each subscriber: the first may leave, and the name stays.
+const SHORT_NAME_BYTES: u64 = 128;
 
 /// About how many bytes it takes that a client listens to this.
 fn bytes_of(topic: Topic, joined: &Joined) -> u64 {
+    let name_bytes = joined.name.len() as u64;
     match (joined.is_first, topic) {
-        (false, _) => SHARED_BYTES,
-        (true, Topic::Channel | Topic::Shard) => CHANNEL_BYTES + joined.name.len() as u64,
-        (true, Topic::Pattern) => PATTERN_BYTES + joined.name.len() as u64,
+        (false, _) => SHARED_BYTES + name_bytes.saturating_sub(SHORT_NAME_BYTES),
+        (true, Topic::Channel | Topic::Shard) => CHANNEL_BYTES + name_bytes,
+        (true, Topic::Pattern) => PATTERN_BYTES + name_bytes,
     }
 }
 

@@ -193,10 +193,12 @@ impl Keyspace {
 
 /// How commands tell what they did.
 impl View<'_> {
-    /// The command has made the key, which is told though nothing else has happened to it.
+    /// The command may have made the key and has not changed it, as Redis sees it: that it is new is told,
+    /// but not to those who watch or remember it.
     pub fn tell_if_created(&mut self, key: &Key<'_>) {
-        if self.aside.has_created {
-            self.touched(key, Event::CHANGE);
+        let is_new = std::mem::take(&mut self.aside.has_created);
+        if is_new && self.keyspace.wants(&self.shard_mut(key).ears, key.hash, Event::NEW) {
+            self.aside.tell(self.keyspace.told(key, Event::NEW));
         }
     }
 
