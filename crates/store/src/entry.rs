@@ -159,7 +159,7 @@ impl Meta {
         self.0 & 3 != 0
     }
 
-    pub(crate) fn deadline_len(self) -> usize {
+    fn deadline_len(self) -> usize {
         [0, 5, 8, 0][usize::from(self.0 & 3)]
     }
 
@@ -181,6 +181,11 @@ impl Meta {
     /// The part of the payload behind the deadline.
     pub(crate) fn value(self, payload: &[u8]) -> &[u8] {
         &payload[self.deadline_len()..]
+    }
+
+    /// The same, to be edited where it lies.
+    pub(crate) fn value_mut(self, payload: &mut [u8]) -> &mut [u8] {
+        &mut payload[self.deadline_len()..]
     }
 
     /// Whether the deadline of this entry has passed at `now`.

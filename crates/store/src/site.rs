@@ -51,8 +51,7 @@ impl<'v> Site<'v> {
     pub(crate) fn image_mut(&mut self) -> &mut [u8] {
         match &mut self.entry {
             Some(Entry::Occupied(entry)) if self.shape.is_some() => {
-                let before = Meta(entry.meta()).deadline_len();
-                &mut entry.inline_mut()[before..]
+                Meta(entry.meta()).value_mut(entry.inline_mut())
             }
             _ => &mut [],
         }

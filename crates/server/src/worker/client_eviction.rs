@@ -1,6 +1,6 @@
 //! `maxmemory-clients`: when clients together take more than it, those that take most are closed.
 //!
-//! Each worker keeps the sums over its clients (`Counters::client_bytes`), so looking costs a few loads a
+//! Each worker keeps sums over its clients (`client_bytes`, `state_bytes`), so looking costs a few loads a
 //! worker, and only where the limit is set. The records are gone through only when the sums are over the
 //! limit, and not again at once if there was none to close (`state/fruitless.rs`). Clients that are about to
 //! be closed are not among the records any more, so nobody is closed for what such a client still holds.

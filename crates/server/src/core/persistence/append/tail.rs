@@ -5,7 +5,7 @@
 //! Where it cannot be made, the log says so, and a server that is killed loses what it answered last.
 use super::files::{folder, length, open_increment, os, tail_path};
 use crate::core::server::Server;
-use crate::state::append_only::lock;
+use crate::state::append_only::{Phase, lock};
 use crate::state::config::{Config, reason};
 use crate::state::disk::Disk;
 use crate::state::tail::Present;
@@ -188,17 +188,25 @@ pub(super) fn begin_if_needed(server: &Server, config: &Config) {
 /// The server has ended by itself, and its files have everything; but where the disk has failed, the tail
 /// stays, and the log says what is where.
 pub(crate) fn forget(server: &Server) {
+    let (config, folder) = (server.config(), lock(&server.append.files).folder.clone());
     if server.append.has_failed() {
-        server.log.warning(match server.journal.tail.is_in_force() {
-            true => {
-                "The append-only file may lack what was answered last. It is kept in 'appendonly.aof.tail', from \
-                 which the next start of Sardine takes it: leave that file where it is."
-            }
-            false => "The append-only file may lack what was answered last, and no other file has it.",
-        });
+        if server.append.phase() != Phase::Off {
+            tell_what_lacks(server, &tail_path(&folder, &config));
+        }
     } else if server.journal.tail.is_there() {
-        let folder = lock(&server.append.files).folder.clone();
         server.journal.set_tail(&server.enter_alone(), None);
-        remove(server, &server.config(), &folder);
+        remove(server, &config, &folder);
     }
+}
+
+/// The server ends while its disk fails: tells whoever reads the log where the last answers are.
+fn tell_what_lacks(server: &Server, path: &Path) {
+    let kept = match server.journal.tail.is_in_force() {
+        true => format!(
+            "it is kept in {}, from which the next start takes it: leave that file where it is",
+            path.display()
+        ),
+        false => "no other file has it".into(),
+    };
+    server.log.warning(&format!("The append-only file may lack what was answered last; {kept}."));
 }
