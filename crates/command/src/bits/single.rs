@@ -51,7 +51,7 @@ pub(super) fn offset(call: &Call<'_, '_>, text: &[u8]) -> Result<u64, Error> {
 pub(super) fn scaled_offset(call: &Call<'_, '_>, text: &[u8], width: u64) -> Result<u64, Error> {
     let number = parse_i64(text).and_then(|n| u64::try_from(n).ok());
     let offset = number.and_then(|n| n.checked_mul(width)).ok_or_else(Error::bit_offset)?;
-    let is_inside = offset / 8 < call.view.settings().proto_max_bulk_len_bytes;
+    let is_inside = offset / 8 < call.view.string_bytes_max();
     if is_inside { Ok(offset) } else { Err(Error::bit_offset()) }
 }
 

@@ -76,7 +76,7 @@ fn trimmed(call: &mut Call<'_, '_>) -> Option<u64> {
     if adds_alone(&call.args) {
         return Some(0);
     }
-    match request(&call.args) {
+    match request(call) {
         Ok(request) => request.options.steps(call),
         Err(_) => Some(0),
     }
@@ -130,7 +130,8 @@ struct Request {
     fields_at: usize,
 }
 
-fn request(args: &Args<'_>) -> Result<Request, Error> {
+fn request(call: &Call<'_, '_>) -> Result<Request, Error> {
+    let args = &call.args;
     let (mut options, mut creates, mut index) = (Options::default(), true, 2);
     let mut id = None;
     while index < args.len() {
@@ -150,7 +151,7 @@ fn request(args: &Args<'_>) -> Result<Request, Error> {
         }
     }
     options.check()?;
-    options.check_limit()?;
+    options.check_limit(call.view.is_replay())?;
     let fields_at = index + 1;
     let fields = args.len().saturating_sub(fields_at);
     match id {
@@ -161,7 +162,7 @@ fn request(args: &Args<'_>) -> Result<Request, Error> {
 }
 
 fn xadd(call: &mut Call<'_, '_>) -> Done {
-    let request = request(&call.args)?;
+    let request = request(call)?;
     let fields = Fields { args: call.args, first: request.fields_at };
     let (key, now, settings) = (call.key(0), call.view.clock(), call.view.settings());
     let mut stream = if request.creates {

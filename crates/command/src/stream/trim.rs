@@ -112,9 +112,12 @@ impl Options {
         Ok(())
     }
 
-    /// Whether LIMIT stands where it may: this comes last.
-    pub(super) fn check_limit(&self) -> Done {
-        if self.limit.is_some() && !self.is_about {
+    /// Whether LIMIT stands where it may: this comes last. In a file it stands anywhere, and counts for
+    /// nothing: Redis writes down how much has gone, with `=`, and leaves the LIMIT there.
+    pub(super) fn check_limit(&mut self, is_replay: bool) -> Done {
+        if is_replay {
+            self.limit = Some(0);
+        } else if self.limit.is_some() && !self.is_about {
             return Err(Error::limit_of_exact_trimming());
         }
         Ok(())
@@ -223,12 +226,12 @@ fn options_of_xtrim(args: &Args<'_>) -> Result<Options, Error> {
 }
 
 fn xtrim(call: &mut Call<'_, '_>) -> Done {
-    let options = options_of_xtrim(&call.args)?;
+    let mut options = options_of_xtrim(&call.args)?;
     options.check()?;
     if !options.wants_trimming() {
         return Err(Error::xtrim_without_strategy());
     }
-    options.check_limit()?;
+    options.check_limit(call.view.is_replay())?;
     let (key, settings) = (call.key(0), call.view.settings());
     let count = match call.view.stream_mut(key)? {
         Some(mut stream) => {

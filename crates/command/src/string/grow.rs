@@ -12,7 +12,7 @@ pub(super) fn string_len(call: &mut Call<'_, '_>) -> Result<u64, Error> {
 
 /// Whether `added` more bytes fit behind `len`, without an overflow where a client names an offset near 2^63.
 pub(super) fn check_end(call: &Call<'_, '_>, len: u64, added: u64) -> Done {
-    let fits = len.saturating_add(added) <= call.view.settings().proto_max_bulk_len_bytes;
+    let fits = len.saturating_add(added) <= call.view.string_bytes_max();
     if fits { Ok(()) } else { Err(Error::string_too_long()) }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Loading {
     /// Keys that are loaded so far, or were loaded; those that were left out because they had expired.
     pub(crate) keys: AtomicU64,
     pub(crate) expired: AtomicU64,
+    /// Commands of an append-only file that were answered with an error.
+    pub(crate) failed: AtomicU64,
 }
 
 /// Snapshots.
@@ -136,11 +138,9 @@ impl Loading {
     pub(crate) fn begin(&self, now: Millis, total_bytes: u64) {
         self.began_s.store(now.0 / 1000, Relaxed);
         self.total_bytes.store(total_bytes, Relaxed);
-        for count in
-            [&self.read_bytes, &self.loaded_bytes, &self.used_memory_bytes, &self.keys, &self.expired]
-        {
-            count.store(0, Relaxed);
-        }
+        let of_files = [&self.read_bytes, &self.loaded_bytes, &self.used_memory_bytes];
+        let of_keys = [&self.keys, &self.expired, &self.failed];
+        of_files.into_iter().chain(of_keys).for_each(|count| count.store(0, Relaxed));
     }
 
     /// It is loaded.

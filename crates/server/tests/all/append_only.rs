@@ -410,6 +410,53 @@ fn a_file_of_before_redis_7_is_taken_over() {
     assert_eq!(len(&folder.start().unwrap()), 2);
 }
 
+/// Redis writes `= 1` for what `~ 1000` came to, and leaves the LIMIT behind it, which no client may send.
+#[test]
+fn what_was_checked_when_it_was_first_run_is_not_checked_again() {
+    let commands = [
+        "XADD s MAXLEN = 1 LIMIT 100 1-1 f v",
+        "XADD s MINID = 1 LIMIT 5 2-1 f v",
+        "XADD s 3-1 f v",
+        "XTRIM s MAXLEN = 2 LIMIT 5",
+        // By a limit of before.
+        "APPEND long 0123456789012345678901234",
+        "APPEND long 0123456789",
+        "SETRANGE long 35 01234",
+        "SETBIT bits 800 1",
+    ];
+    let folder = Folder::holding("checked", &commands.map(command).concat());
+    let mut config = folder.config(AppendSync::EverySecond);
+    config.store.proto_max_bulk_len_bytes = 30;
+    let server = folder.start_with(config).unwrap();
+    let mut client = Client::connect(&server);
+    client.check("XLEN s", ":2\r\n");
+    client.check("STRLEN long", ":40\r\n");
+    client.check("STRLEN bits", ":101\r\n");
+    let error = "-ERR syntax error, LIMIT cannot be used without the special ~ option\r\n";
+    client.check("XTRIM s MAXLEN = 2 LIMIT 5", error);
+    let error = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n";
+    client.check("APPEND long 0", error);
+}
+
+#[test]
+fn commands_that_fail_when_they_are_loaded_are_told_in_the_log() {
+    let mut commands = command("SET a 1");
+    (0..12).for_each(|_| commands.extend(command("RPUSH a 1")));
+    commands.extend(command("SET b 1"));
+    let folder = Folder::holding("failing", &commands);
+    let log_file = folder.0.join("log");
+    let config = Config { logfile: Some(log_file.clone()), ..folder.config(AppendSync::EverySecond) };
+    let log = Log::open(&config, Clock::real()).unwrap();
+    let server = server::start(config, Clock::real(), log).map_err(|error| error.to_string()).unwrap();
+    Client::connect(&server).check("MGET a b", "*2\r\n$1\r\n1\r\n$1\r\n1\r\n");
+    server.stop();
+    let log = std::fs::read_to_string(log_file).unwrap();
+    let line = "This server is sending an error to its AOF-loading-client: 'WRONGTYPE Operation against a key \
+                holding the wrong kind of value' after processing the command 'rpush'";
+    assert_eq!(log.matches(line).count(), 10, "{log}");
+    assert!(log.contains("12 of the commands in the append-only file could not be run"), "{log}");
+}
+
 #[test]
 fn waitaof_tells_of_the_disk_where_there_is_a_file() {
     let folder = Folder::new("waitaof");

@@ -399,6 +399,16 @@ impl<'k> View<'k> {
         }
     }
 
+    /// Whether the command is one of a file. It was checked when it was first run, by the settings of then.
+    pub fn is_replay(&self) -> bool {
+        self.now == BEFORE_ALL
+    }
+
+    /// No command makes a string longer than this.
+    pub fn string_bytes_max(&self) -> u64 {
+        if self.is_replay() { u64::MAX } else { self.settings.proto_max_bulk_len_bytes }
+    }
+
     /// The settings that the command obeys, the same from its beginning to its end.
     pub fn settings(&self) -> &'k Settings {
         self.settings

@@ -1,5 +1,6 @@
 //! Running what an append-only file holds. There is no client: nothing is checked that was checked when it
-//! was first run, nothing is counted, recorded or answered; but what scripts call is counted, as in Redis.
+//! was first run, nothing is counted, recorded or answered; but what scripts call is counted, as in Redis. A
+//! command that fails all the same is told in the log.
 //!
 //! Time stands at its beginning meanwhile. So a key whose deadline has passed since is there until the file
 //! says that it went, as it was when the file was written: else an APPEND behind it would make a new key,
@@ -11,19 +12,23 @@ use crate::core::call::{Functions, ServerRun};
 use crate::core::command_log::Bounds;
 use crate::core::error;
 use crate::core::modes::Modes;
-use crate::core::registry::Run;
+use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
 use crate::core::session::{ClientRecord, Session, Way};
 use crate::state::clock::Moment;
-use command::{Call, DataRun, Done};
+use command::{Call, DataRun, Done, Error};
 use net::{ConnId, Peer};
 use resp::Reply;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use store::BEFORE_ALL;
 
 /// Scripts of a file have no client.
 const NO_CONNECTION: ConnId = ConnId { index: u32::MAX, generation: 0 };
+
+/// So many commands of a file that fail have a line in the log each.
+const FAILURES_TOLD: u64 = 10;
 
 /// Why a command of a file is not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +83,7 @@ impl<'s> Executor<'s> {
             Run::Data(DataRun::KeysOrAll(ways)) => self.run_on_keys(db, row, ways.keys.run, request, reply),
             Run::Data(DataRun::LongWhole(_, long)) => self.run_on_all(db, long.run, args, reply),
             Run::Server(ServerRun::Function(Functions::Change(what))) => {
-                self.replay_change(what, &args, reply);
-                Ok(())
+                self.replay_change(what, &args, reply)
             }
             Run::Server(ServerRun::Script(what)) => {
                 self.replay_script(db, |this, session| this.run_scripting(session, (row, what), args, reply))
@@ -89,11 +93,23 @@ impl<'s> Executor<'s> {
             }
             Run::Data(DataRun::Container) | Run::Server(_) => Ok(()),
         };
-        // A command that failed then has changed nothing, and is not in the file; one that fails now changes
-        // nothing either.
-        drop(done);
+        done.unwrap_or_else(|error| self.note_failed(row, &error));
         reply.cut(0);
         Ok(())
+    }
+
+    /// A command has failed. One that failed when it was first run is not in the file, so something is wrong.
+    #[cold]
+    fn note_failed(&self, row: &Row, error: &Error) {
+        if self.server.persistence.loading.failed.fetch_add(1, Relaxed) < FAILURES_TOLD {
+            let text = error.text();
+            self.server.log.warning(&format!(
+                "== CRITICAL == This server is sending an error to its AOF-loading-client: '{}' after processing the \
+                 command '{}'",
+                text.strip_prefix(b"ERR ").unwrap_or(text).escape_ascii(),
+                row.full_name
+            ));
+        }
     }
 
     /// Runs a script or a function again, in a session of no client. Redis before 5 wrote EVAL itself into
@@ -132,8 +148,9 @@ impl<'s> Executor<'s> {
         let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, &self.config.store, key, hash);
         view.expect_order();
         self.prepare(&mut view, row, &[key]);
-        drop(run(&mut Call::new(&mut view, args, &[key], reply)));
+        let done = run(&mut Call::new(&mut view, args, &[key], reply));
         self.let_go(view);
+        done.unwrap_or_else(|error| self.note_failed(row, &error));
         reply.cut(0);
         Ok(())
     }

@@ -213,14 +213,16 @@ impl<'s> Executor<'s> {
     }
 
     /// What an append-only file holds of them.
-    pub(in super::super) fn replay_change(&mut self, what: Change, args: &Args<'_>, reply: &mut Reply) {
+    pub(in super::super) fn replay_change(
+        &mut self,
+        what: Change,
+        args: &Args<'_>,
+        reply: &mut Reply,
+    ) -> Done {
         let interpreter = self.take_functions();
         let interpreter = self.functions.insert(interpreter);
-        if let Err(why) = interpreter.change(self.server, (what, args), Limit::Nothing, reply) {
-            let (name, why) = (args.at(1).escape_ascii(), String::from_utf8_lossy(why.text()).into_owned());
-            let log = &self.server.log;
-            log.warning(&format!("FUNCTION {name} of the append-only file could not be run again: {why}"));
-        }
+        let done = interpreter.change(self.server, (what, args), Limit::Nothing, reply);
         interpreter.collect();
+        done
     }
 }

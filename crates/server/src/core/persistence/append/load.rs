@@ -164,6 +164,12 @@ fn load_parts(
     }
     let loading = &server.persistence.loading;
     loading.end(loading.keys.load(Relaxed), 0);
+    let failed = loading.failed.load(Relaxed);
+    if failed > 0 {
+        server.log.warning(&format!(
+            "{failed} of the commands in the append-only file could not be run, and have changed nothing"
+        ));
+    }
     server.persistence.saves.saved_changes.store(server.keyspace.stats().dirty, Relaxed);
     Ok(())
 }
