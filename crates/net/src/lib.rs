@@ -30,7 +30,7 @@ pub use listener::Listener;
 pub use mapped_file::{MappedFile, MappedPart};
 pub use meter::{Meter, Scale, Tick};
 pub use program_code::map_code;
-pub use tls::{AuthClients, Tls, TlsSettings};
+pub use tls::{AuthClients, Tls, TlsSettings, TlsStream};
 pub use waker::Waker;
 
 /// One connection of one engine. Never reused while an event for it may still come.

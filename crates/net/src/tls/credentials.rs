@@ -17,10 +17,28 @@ use std::sync::Arc;
 pub(super) fn certified(settings: &TlsSettings, provider: &CryptoProvider) -> Result<CertifiedKey, String> {
     let cert_file = settings.cert_file.as_deref().ok_or("No tls-cert-file configured!")?;
     let key_file = settings.key_file.as_deref().ok_or("No tls-key-file configured!")?;
+    load(cert_file, (key_file, &settings.key_file_pass), provider)
+}
+
+/// The same for what is shown to other servers, if that is something else.
+pub(super) fn certified_client(
+    settings: &TlsSettings,
+    provider: &CryptoProvider,
+) -> Result<Option<CertifiedKey>, String> {
+    let Some(cert_file) = settings.client_cert_file.as_deref() else { return Ok(None) };
+    let key_file = settings.client_key_file.as_deref().ok_or("No tls-client-key-file configured!")?;
+    load(cert_file, (key_file, &settings.client_key_file_pass), provider).map(Some)
+}
+
+fn load(
+    cert_file: &Path,
+    (key_file, password): (&Path, &[u8]),
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, String> {
     let no_cert = |why: &str| format!("Failed to load certificate: {}: {why}", cert_file.display());
     let no_key = |why: &str| format!("Failed to load private key: {}: {why}", key_file.display());
     let chain = certificates(cert_file).map_err(|why| no_cert(&why))?;
-    let key = key(key_file, &settings.key_file_pass).map_err(|why| no_key(&why))?;
+    let key = key(key_file, password).map_err(|why| no_key(&why))?;
     let key = provider.key_provider.load_private_key(key).map_err(|error| no_key(&error.to_string()))?;
     let certified = CertifiedKey::new(chain, key);
     match certified.keys_match() {
@@ -41,11 +59,8 @@ fn holds_key(certified: &CertifiedKey) -> bool {
     certificate.windows(key.len()).any(|window| window == key.as_ref())
 }
 
-/// What decides about the certificates of clients.
-pub(super) fn verifier(
-    settings: &TlsSettings,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, String> {
+/// The authorities that are trusted.
+pub(super) fn authorities(settings: &TlsSettings) -> Result<RootCertStore, String> {
     let files = authority_files(settings)?;
     let asks = settings.auth_clients != AuthClients::No;
     if asks && files.is_empty() && settings.ca_cert_dir.is_none() {
@@ -63,14 +78,21 @@ pub(super) fn verifier(
             Err(_) => {}
         }
     }
-    if !asks {
-        // What is named has to be right all the same.
-        return Ok(WebPkiClientVerifier::no_client_auth());
-    }
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    Ok(roots)
+}
+
+/// What decides about the certificates of clients.
+pub(super) fn verifier(
+    settings: &TlsSettings,
+    roots: &RootCertStore,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let roots = Arc::new(roots.clone());
+    let builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
     let built = match settings.auth_clients {
+        AuthClients::No => return Ok(WebPkiClientVerifier::no_client_auth()),
         AuthClients::Optional => builder.allow_unauthenticated().build(),
-        _ => builder.build(),
+        AuthClients::Yes => builder.build(),
     };
     built.map_err(|error| format!("Failed to configure CA certificate(s) file/directory: {error}"))
 }

@@ -9,14 +9,17 @@
 //!
 //! docs/decisions/tls.md has the figures that chose aws-lc-rs, and why the kernel does not do it.
 mod ciphers;
+mod client;
 mod credentials;
 pub(crate) mod session;
 mod session_cache;
 
+pub use client::TlsStream;
+
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{NoServerSessionStorage, ServerConfig};
 use rustls::sign::SingleCertAndKey;
-use rustls::{SupportedProtocolVersion, version};
+use rustls::{ClientConfig, SupportedProtocolVersion, version};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -30,6 +33,10 @@ pub struct TlsSettings {
     pub key_file: Option<PathBuf>,
     /// What the key's file is encrypted with; empty where it is not.
     pub key_file_pass: Vec<u8>,
+    /// The same for what is shown to other servers; else it is the server's own.
+    pub client_cert_file: Option<PathBuf>,
+    pub client_key_file: Option<PathBuf>,
+    pub client_key_file_pass: Vec<u8>,
     pub ca_cert_file: Option<PathBuf>,
     pub ca_cert_dir: Option<PathBuf>,
     pub auth_clients: AuthClients,
@@ -62,6 +69,9 @@ impl Default for TlsSettings {
             cert_file: None,
             key_file: None,
             key_file_pass: Vec::new(),
+            client_cert_file: None,
+            client_key_file: None,
+            client_key_file_pass: Vec::new(),
             ca_cert_file: None,
             ca_cert_dir: None,
             auth_clients: AuthClients::Yes,
@@ -81,6 +91,8 @@ impl Default for TlsSettings {
 #[derive(Clone)]
 pub struct Tls {
     pub(crate) config: Arc<ServerConfig>,
+    /// For connections to other servers.
+    pub(crate) client: Arc<ClientConfig>,
     pub(crate) handshakes_per_turn: usize,
     pub(crate) handshake_ms: i64,
 }
@@ -94,7 +106,9 @@ impl Tls {
         });
         let versions = versions(&settings.protocols)?;
         let certified = credentials::certified(settings, &provider)?;
-        let verifier = credentials::verifier(settings, &provider)?;
+        let roots = credentials::authorities(settings)?;
+        let verifier = credentials::verifier(settings, &roots, &provider)?;
+        let client = client::config(settings, (&provider, &versions), roots, certified.clone())?;
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions)
             .map_err(|error| format!("Failed to configure ciphers: {error}"))?;
@@ -112,6 +126,7 @@ impl Tls {
         config.send_tls13_tickets = if settings.caches_sessions { 2 } else { 0 };
         Ok(Tls {
             config: Arc::new(config),
+            client: Arc::new(client),
             handshakes_per_turn: settings.handshakes_per_turn.max(1) as usize,
             handshake_ms: HANDSHAKE_MS,
         })

@@ -733,7 +733,7 @@ pub(crate) fn broken_library() -> Error {
     Error::custom("ERR Failed loading library payload")
 }
 
-/// What is wrong with a library, for the log.
+/// What an error says, for the log.
 pub(crate) fn without_code(error: &Error) -> String {
     let text = error.text();
     String::from_utf8_lossy(text.strip_prefix(b"ERR ").unwrap_or(text)).into_owned()

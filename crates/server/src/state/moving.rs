@@ -19,6 +19,7 @@
 use crate::state::clock::Stopwatch;
 use base::Millis;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -102,16 +103,60 @@ pub(crate) struct Moving {
 pub(crate) struct Socket {
     /// As the client has named the server.
     pub(crate) target: (Vec<u8>, Vec<u8>),
-    pub(crate) stream: TcpStream,
+    pub(crate) line: Line,
     /// The database that is selected there; None where that is not known.
     pub(crate) db: Option<i64>,
     used: Millis,
 }
 
+/// What a connection goes through.
+pub(crate) enum Line {
+    Plain(TcpStream),
+    Secure(Box<net::TlsStream>),
+}
+
 impl Socket {
-    pub(crate) fn new(target: (Vec<u8>, Vec<u8>), stream: TcpStream) -> Socket {
+    pub(crate) fn new(target: (Vec<u8>, Vec<u8>), line: Line) -> Socket {
         // Whoever has connected speaks to the first database.
-        Socket { target, stream, db: None, used: Millis(0) }
+        Socket { target, line, db: None, used: Millis(0) }
+    }
+}
+
+impl Line {
+    pub(crate) fn socket(&self) -> &TcpStream {
+        match self {
+            Line::Plain(stream) => stream,
+            Line::Secure(stream) => stream.socket(),
+        }
+    }
+
+    fn is_secure(&self) -> bool {
+        matches!(self, Line::Secure(_))
+    }
+}
+
+impl Read for Line {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Line::Plain(stream) => stream.read(buf),
+            Line::Secure(stream) => stream.read(buf),
+        }
+    }
+}
+
+impl Write for Line {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        match self {
+            Line::Plain(stream) => stream.write(buf),
+            Line::Secure(stream) => stream.write(buf),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Line::Plain(stream) => stream.flush(),
+            Line::Secure(stream) => stream.flush(),
+        }
     }
 }
 
@@ -272,9 +317,10 @@ impl Moving {
     }
 
     /// A connection to this server that is kept and that nobody uses.
-    pub(crate) fn take_socket(&self, target: &(Vec<u8>, Vec<u8>)) -> Option<Socket> {
+    pub(crate) fn take_socket(&self, target: &(Vec<u8>, Vec<u8>), is_secure: bool) -> Option<Socket> {
         let mut sockets = lock(&self.sockets);
-        let at = sockets.iter().rposition(|socket| socket.target == *target)?;
+        let is_it = |socket: &Socket| socket.target == *target && socket.line.is_secure() == is_secure;
+        let at = sockets.iter().rposition(is_it)?;
         Some(sockets.swap_remove(at))
     }
 

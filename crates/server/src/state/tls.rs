@@ -1,5 +1,5 @@
-//! TLS in force: the keys and certificates with which connections to `tls-port` begin. CONFIG SET replaces
-//! them as a whole; connections that are there keep what they began with.
+//! TLS in force: the keys and certificates with which connections begin, to `tls-port` and to other servers.
+//! CONFIG SET replaces them as a whole; connections that are there keep what they began with.
 use super::config::Config;
 use super::log::Log;
 use net::Tls;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct TlsInForce(Mutex<Option<Tls>>);
 
 impl TlsInForce {
-    /// The TLS with which the server starts; None where nobody can connect with TLS.
+    /// The TLS with which the server starts; None where nobody speaks it.
     pub(crate) fn new(tls: Option<Tls>) -> TlsInForce {
         TlsInForce(Mutex::new(tls))
     }
@@ -24,12 +24,10 @@ impl TlsInForce {
     }
 }
 
-/// Makes the TLS of a configuration; None where it lets nobody connect with TLS. Where that fails the log
-/// says why, and it fails too where TLS would be spoken with other servers only.
+/// Makes the TLS of a configuration; None where nobody speaks it. Where that fails the log says why.
 pub(crate) fn load(config: &Config, log: &Log) -> Result<Option<Tls>, ()> {
     if !config.needs_tls() {
         return Ok(None);
     }
-    let tls = Tls::load(&config.tls).map_err(|why| log.warning(&why))?;
-    Ok(config.uses_tls().then_some(tls))
+    Tls::load(&config.tls).map(Some).map_err(|why| log.warning(&why))
 }

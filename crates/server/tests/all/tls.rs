@@ -18,6 +18,7 @@ use std::time::Duration;
 static FILES: LazyLock<Certificates> = LazyLock::new(|| {
     let files = Certificates::new("server");
     files.make("renewed", Some("ca"));
+    files.make("other", None);
     files
 });
 
@@ -386,4 +387,57 @@ fn a_server_without_what_tls_needs_does_not_start() {
         let started = server::start(config, server::Clock::real(), server::Log::silent());
         assert_eq!(started.err().unwrap().0, "Failed to configure TLS. Check logs for more info.");
     }
+}
+
+/// Keys that are sent to another server do not cross the network as plain text where they must not.
+#[test]
+fn keys_are_sent_with_tls_to_a_server_of_a_trusted_authority() {
+    let authority = |config: Config, file: &str| {
+        let tls = TlsSettings { ca_cert_file: Some(FILES.path(file)), ..config.tls };
+        Config { tls, ..config }
+    };
+    for auth_clients in [AuthClients::No, AuthClients::Yes] {
+        let strict = authority(with_tls(), "ca.crt");
+        let target = start(Config { tls: TlsSettings { auth_clients, ..strict.tls }, ..with_tls() });
+        let source = start(Config { tls_cluster: true, ..authority(with_tls(), "ca.crt") });
+        let (mut here, mut there) = (Client::connect(&source), Client::connect(&target));
+        let long = "x".repeat(1 << 20);
+        here.send(&request(&["SET", "long", &long]));
+        here.expect("+OK\r\n");
+        here.check("SET short 1", "+OK\r\n");
+        let (secure, plain) = (target.tls_addresses[0].port(), target.addresses[0].port());
+        here.check(&format!("MIGRATE 127.0.0.1 {secure} long 0 20000"), "+OK\r\n");
+        // By the connection that is kept.
+        here.check(&format!("MIGRATE 127.0.0.1 +{secure} short 0 20000"), "+OK\r\n");
+        here.check("EXISTS long short", ":0\r\n");
+        there.send(b"GET long\r\n");
+        there.expect(&bulk(&long));
+        there.check("GET short", &bulk("1"));
+        // Nothing goes there without TLS, and nothing by TLS any more when it is off.
+        here.check("SET short 2", "+OK\r\n");
+        let error = "-IOERR error or timeout connecting to the client\r\n";
+        here.check(&format!("MIGRATE 127.0.0.1 {plain} short 0 500 REPLACE"), error);
+        here.check("CONFIG SET tls-cluster no", "+OK\r\n");
+        here.check(&format!("MIGRATE 127.0.0.1 {plain} short 0 20000 REPLACE"), "+OK\r\n");
+        there.check("GET short", &bulk("2"));
+    }
+}
+
+#[test]
+fn keys_are_not_sent_to_a_server_that_nobody_trusts() {
+    let target = start(with_tls());
+    let tls = TlsSettings { ca_cert_file: Some(FILES.path("other.crt")), ..with_tls().tls };
+    let source = start(Config { tls_cluster: true, picks_tls_port: false, tls, ..config() });
+    let mut here = Client::connect(&source);
+    here.check("SET a 1", "+OK\r\n");
+    let error = "-IOERR error or timeout connecting to the client\r\n";
+    let port = target.tls_addresses[0].port();
+    here.check(&format!("MIGRATE 127.0.0.1 {port} a 0 20000"), error);
+    here.check("GET a", &bulk("1"));
+    Client::connect(&target).check("EXISTS a", ":0\r\n");
+    // A certificate for other servers has to be right as well.
+    here.check(&format!("CONFIG SET tls-ca-cert-file {}", FILES.path("ca.crt").display()), "+OK\r\n");
+    let wrong = here.ask(&format!("CONFIG SET tls-client-cert-file {}", FILES.path("nowhere").display()));
+    assert!(wrong.starts_with("-ERR CONFIG SET failed"), "{wrong}");
+    here.check(&format!("MIGRATE 127.0.0.1 {port} a 0 20000"), "+OK\r\n");
 }

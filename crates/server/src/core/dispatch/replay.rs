@@ -102,11 +102,10 @@ impl<'s> Executor<'s> {
     #[cold]
     fn note_failed(&self, row: &Row, error: &Error) {
         if self.server.persistence.loading.failed.fetch_add(1, Relaxed) < FAILURES_TOLD {
-            let text = error.text();
             self.server.log.warning(&format!(
                 "== CRITICAL == This server is sending an error to its AOF-loading-client: '{}' after processing the \
                  command '{}'",
-                text.strip_prefix(b"ERR ").unwrap_or(text).escape_ascii(),
+                error::without_code(error).escape_debug(),
                 row.full_name
             ));
         }

@@ -119,13 +119,15 @@ impl Migration {
     /// By a connection that is kept, or a new one. One that is kept may have ended meanwhile: before anything
     /// was answered it is tried once more.
     fn send(&self, outcome: &mut Outcome) -> Result<(), Failure> {
-        if let Some(socket) = self.server.moving.take_socket(&self.target.name) {
+        let is_secure = self.config.tls_cluster;
+        if let Some(socket) = self.server.moving.take_socket(&self.target.name, is_secure) {
             match self.send_by(socket, outcome) {
                 Err(failure) if !failure.is_timeout && *outcome == Outcome::default() => {}
                 done => return done,
             }
         }
-        self.send_by(self.target.connect()?, outcome)
+        let tls = is_secure.then(|| self.server.tls.current());
+        self.send_by(self.target.connect(tls)?, outcome)
     }
 
     fn send_by(&self, mut socket: Socket, outcome: &mut Outcome) -> Result<(), Failure> {
@@ -144,7 +146,7 @@ impl Migration {
             self.target.send(&mut socket, &Parcel { key: &moved.name, ttl_ms, payload })?;
             sent.push(index);
         }
-        let mut answers = Answers::of(&socket);
+        let mut answers = Answers::of(&mut socket);
         let mut greeted = None;
         for _ in 0..greetings {
             greeted = greeted.or(answers.next()?);

@@ -1,6 +1,7 @@
 //! The server that keys are sent to: AUTH, SELECT and RESTORE over a connection, and what it answers.
-use crate::state::moving::Socket;
+use crate::state::moving::{Line, Socket};
 use disk::parcel::{Taken, append_database, append_login, append_value};
+use net::{Tls, TlsStream};
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -54,8 +55,25 @@ impl Failure {
 pub(crate) type Answer = Option<String>;
 
 impl Target {
-    /// Connects. As Redis does it without waiting, a port that nobody listens on shows with the first write.
-    pub(crate) fn connect(&self) -> Result<Socket, Failure> {
+    /// Connects, with TLS if that is given; `Some(None)` where there should be one and is none. As Redis does
+    /// it without waiting, a port that nobody listens on shows with the first write; but not with TLS.
+    pub(crate) fn connect(&self, tls: Option<Option<Tls>>) -> Result<Socket, Failure> {
+        let line = match tls {
+            None => Line::Plain(self.reach()?),
+            Some(tls) => Line::Secure(self.reach_by(tls.as_ref())?),
+        };
+        Ok(Socket::new(self.name.clone(), line))
+    }
+
+    fn reach_by(&self, tls: Option<&Tls>) -> Result<Box<TlsStream>, Failure> {
+        let failed = |is_timeout: bool| Failure { step: Step::Connecting, is_timeout };
+        let tls = tls.ok_or(failed(false))?;
+        let stream = self.reach().map_err(|failure| failed(failure.is_timeout))?;
+        let secured = self.limit(&stream).and_then(|()| tls.connect(stream));
+        secured.map(Box::new).map_err(|error| Failure::new(Step::Connecting, &error))
+    }
+
+    fn reach(&self) -> Result<TcpStream, Failure> {
         let failed = |step: Step| move |error: io::Error| Failure::new(step, &error);
         let host = String::from_utf8_lossy(&self.name.0);
         let addresses = (host.as_ref(), self.port()).to_socket_addrs().map_err(failed(Step::Connecting))?;
@@ -64,7 +82,7 @@ impl Target {
             match TcpStream::connect_timeout(&address, self.timeout) {
                 Ok(stream) => {
                     stream.set_nodelay(true).map_err(failed(Step::Connecting))?;
-                    return Ok(Socket::new(self.name.clone(), stream));
+                    return Ok(stream);
                 }
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     last = Failure { step: Step::Connecting, is_timeout: true };
@@ -77,13 +95,14 @@ impl Target {
 
     /// What stands before anything that is no digit, as a port.
     fn port(&self) -> u16 {
-        let digits = self.name.1.iter().take_while(|byte| byte.is_ascii_digit());
+        let text = self.name.1.trim_ascii_start();
+        let digits = text.strip_prefix(b"+").unwrap_or(text).iter().take_while(|byte| byte.is_ascii_digit());
         digits.fold(0u16, |port, digit| port.wrapping_mul(10).wrapping_add(u16::from(digit - b'0')))
     }
 
     /// Sends what comes before the keys. Returns how many answers that will have.
     pub(crate) fn greet(&self, socket: &mut Socket) -> Result<usize, Failure> {
-        self.limit(socket)?;
+        self.limit(socket.line.socket()).map_err(|error| Failure::new(Step::Writing, &error))?;
         let mut text = Vec::new();
         let mut answers = 0;
         if !self.auth.is_empty() {
@@ -98,10 +117,9 @@ impl Target {
         Ok(answers)
     }
 
-    fn limit(&self, socket: &Socket) -> Result<(), Failure> {
-        let (stream, limit) = (&socket.stream, Some(self.timeout));
-        let limited = stream.set_write_timeout(limit).and_then(|()| stream.set_read_timeout(limit));
-        limited.map_err(|error| Failure::new(Step::Writing, &error))
+    fn limit(&self, socket: &TcpStream) -> io::Result<()> {
+        let limit = Some(self.timeout);
+        socket.set_write_timeout(limit).and_then(|()| socket.set_read_timeout(limit))
     }
 
     /// Sends a key.
@@ -114,11 +132,11 @@ impl Target {
 }
 
 /// Reads the answers, one after the other.
-pub(crate) struct Answers<'s>(BufReader<&'s TcpStream>);
+pub(crate) struct Answers<'s>(BufReader<&'s mut Line>);
 
 impl<'s> Answers<'s> {
-    pub(crate) fn of(socket: &'s Socket) -> Answers<'s> {
-        Answers(BufReader::new(&socket.stream))
+    pub(crate) fn of(socket: &'s mut Socket) -> Answers<'s> {
+        Answers(BufReader::new(&mut socket.line))
     }
 
     pub(crate) fn next(&mut self) -> Result<Answer, Failure> {
@@ -127,11 +145,14 @@ impl<'s> Answers<'s> {
         read.map_err(|error| Failure::new(Step::Reading, &error))?;
         let line = line.strip_suffix(b"\n").ok_or(Failure { step: Step::Reading, is_timeout: false })?;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        Ok(line.strip_prefix(b"-").map(|text| String::from_utf8_lossy(text).into_owned()))
+        // It is passed on in a line of the protocol.
+        let is_text = |byte: &u8| !matches!(byte, b'\r' | b'\0');
+        let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+        Ok(line.strip_prefix(b"-").map(|line| text(line.split(|byte| !is_text(byte)).next().unwrap_or(line))))
     }
 }
 
 fn write(socket: &mut Socket, text: &[u8]) -> Result<(), Failure> {
-    let written = text.chunks(PIECE_BYTES).try_for_each(|piece| socket.stream.write_all(piece));
-    written.map_err(|error| Failure::new(Step::Writing, &error))
+    let written = text.chunks(PIECE_BYTES).try_for_each(|piece| socket.line.write_all(piece));
+    written.and_then(|()| socket.line.flush()).map_err(|error| Failure::new(Step::Writing, &error))
 }

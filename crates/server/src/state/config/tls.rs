@@ -33,12 +33,12 @@ macro_rules! text {
     };
 }
 
-/// Whether TLS is spoken with other servers.
-pub(super) const BETWEEN_SERVERS: [&str; 2] = ["tls-cluster", "tls-replication"];
+/// Whether TLS is spoken with replicas. There are none yet, but as in Redis it wants certificates.
+pub(super) const WITH_REPLICAS: &str = "tls-replication";
 
 /// Whether a change of the setting of this name has to be put in force as TLS.
 pub(crate) fn is_of_tls(name: &str) -> bool {
-    ROWS.iter().any(|row| row.name == name) || BETWEEN_SERVERS.contains(&name)
+    ROWS.iter().any(|row| row.name == name) || name == WITH_REPLICAS
 }
 
 pub(super) const ROWS: &[Setting] = &[
@@ -101,6 +101,43 @@ pub(super) const ROWS: &[Setting] = &[
         "A folder with such certificates: all files in it are read, when the settings are put in force.",
         "Set it where authorities come and go as files.",
     ),
+    row(
+        "tls-cluster",
+        Anytime,
+        field!(bool tls_cluster),
+        "Whether MIGRATE speaks TLS with the server that it sends keys to, whose certificate has to be of an authority \
+         in `tls-ca-cert-file` or `tls-ca-cert-dir`.",
+        "Turn it on where keys are sent across a network that others can read; the port to name is then the other \
+         server's `tls-port`.",
+    ),
+    row(
+        "tls-client-cert-file",
+        Anytime,
+        file!(client_cert_file),
+        "The certificate that is shown to other servers, in PEM, where it is not that of `tls-cert-file`.",
+        "Set it, with `tls-client-key-file`, where the server's certificate is for servers alone.",
+    ),
+    row(
+        "tls-client-key-file",
+        Anytime,
+        file!(client_key_file),
+        "The private key of that certificate, in PEM.",
+        "Set it with `tls-client-cert-file`. Nobody but the server's user should be able to read the file.",
+    ),
+    row(
+        "tls-client-key-file-pass",
+        Anytime,
+        Kind::Text {
+            get: |c| c.tls.client_key_file_pass.clone(),
+            set: |c, text| {
+                c.tls.client_key_file_pass = text.to_vec();
+                Ok(())
+            },
+        },
+        "The password of that key, if it is encrypted, which is not supported.",
+        "There is no reason to: it is kept for old configuration files.",
+    )
+    .secret(),
     row(
         "tls-auth-clients",
         Anytime,

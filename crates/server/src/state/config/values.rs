@@ -29,6 +29,8 @@ pub struct Config {
     /// Let the system choose `tls_port`, for tests in this process; no setting names it.
     pub picks_tls_port: bool,
     pub tls: net::TlsSettings,
+    /// `tls-cluster`: MIGRATE speaks TLS.
+    pub tls_cluster: bool,
     pub unixsocket: Option<PathBuf>,
     /// `unixsocketperm`; None leaves what the umask makes.
     pub unixsocket_mode: Option<u32>,
@@ -212,6 +214,7 @@ impl Default for Config {
             tls_port: 0,
             picks_tls_port: false,
             tls: net::TlsSettings::default(),
+            tls_cluster: false,
             unixsocket: None,
             unixsocket_mode: None,
             tcp_backlog: 511,
@@ -281,11 +284,11 @@ impl Config {
         self.tls_port != 0 || self.picks_tls_port
     }
 
-    /// Whether certificates and keys have to be right: clients can connect with TLS, or other servers would
-    /// be spoken to with it. There are none yet, but whoever asks for it is told at once, as by Redis.
+    /// Whether certificates and keys have to be right: clients can connect with TLS, or other servers are
+    /// spoken to with it.
     pub(crate) fn needs_tls(&self) -> bool {
-        let is_on = |name: &&str| self.accepted.value(name, "no") == b"yes";
-        self.uses_tls() || super::tls::BETWEEN_SERVERS.iter().any(is_on)
+        let is_for_replicas = self.accepted.value(super::tls::WITH_REPLICAS, "no") == b"yes";
+        self.uses_tls() || self.tls_cluster || is_for_replicas
     }
 
     /// The duration from which on the latency monitor keeps an event; None where it is off.

@@ -27,9 +27,9 @@ pub(in crate::state::config) const GROUPS: &[Group] = &[
     Group { title: "Replication", because: "There is no replication yet.", rows: REPLICATION },
     Group { title: "Cluster", because: "There is no cluster mode yet.", rows: CLUSTER },
     Group {
-        title: "TLS of outgoing connections",
-        because: "There are no connections to other servers yet, and no finite-field Diffie-Hellman. As in Redis \
-                  `tls-cluster yes` and `tls-replication yes` want certificates that can be loaded.",
+        title: "TLS",
+        because: "There are no replicas yet, and no finite-field Diffie-Hellman. As in Redis `tls-replication yes` \
+                  wants certificates that can be loaded.",
         rows: TLS,
     },
     Group {
@@ -117,10 +117,6 @@ fn node_name(text: &str) -> Result<(), &'static str> {
 }
 
 const TLS: &[Setting] = &[
-    row("tls-client-cert-file", Anytime, Text, ""),
-    row("tls-client-key-file", Anytime, Text, ""),
-    row("tls-client-key-file-pass", Anytime, Text, "").secret(),
-    row("tls-cluster", Anytime, Bool, "no"),
     row("tls-dh-params-file", Anytime, Text, "").but("", "keys are agreed on by elliptic curves"),
     row("tls-replication", Anytime, Bool, "no"),
 ];
