@@ -290,7 +290,7 @@ pub fn start(config: Config, clock: Clock, log: Log) -> Result<Running, StartErr
 /// and no folder is touched.
 pub fn examine(config: &Config) -> Result<(), StartError> {
     if config.needs_tls() {
-        net::Tls::load(&config.tls).map_err(StartError)?;
+        net::Tls::load(&config.tls_settings()).map_err(StartError)?;
     }
     let catalog = registry(config)?.catalog();
     accounts(config, catalog, Passwords::new([0; 32]), &Log::silent()).map(drop)

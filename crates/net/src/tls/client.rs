@@ -46,7 +46,8 @@ impl Tls {
     /// Begins TLS with the server at the other end, and waits for it as long as the socket's timeouts allow.
     pub fn connect(&self, mut socket: TcpStream) -> io::Result<TlsStream> {
         let name = ServerName::IpAddress(socket.peer_addr()?.ip().into());
-        let connection = ClientConnection::new(Arc::clone(&self.client), name);
+        let config = self.client.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let connection = ClientConnection::new(Arc::clone(config), name);
         let mut connection = connection.map_err(io::Error::other)?;
         while connection.is_handshaking() {
             connection.complete_io(&mut socket)?;

@@ -25,9 +25,10 @@ pub(super) fn certified_client(
     settings: &TlsSettings,
     provider: &CryptoProvider,
 ) -> Result<Option<CertifiedKey>, String> {
-    let Some(cert_file) = settings.client_cert_file.as_deref() else { return Ok(None) };
-    let key_file = settings.client_key_file.as_deref().ok_or("No tls-client-key-file configured!")?;
-    load(cert_file, (key_file, &settings.client_key_file_pass), provider).map(Some)
+    // As in Redis one without the other is as good as none.
+    let files = settings.client_cert_file.as_deref().zip(settings.client_key_file.as_deref());
+    let load = |(cert_file, key_file)| load(cert_file, (key_file, &settings.client_key_file_pass), provider);
+    files.map(load).transpose()
 }
 
 fn load(
@@ -62,10 +63,10 @@ fn holds_key(certified: &CertifiedKey) -> bool {
 /// The authorities that are trusted.
 pub(super) fn authorities(settings: &TlsSettings) -> Result<RootCertStore, String> {
     let files = authority_files(settings)?;
-    let asks = settings.auth_clients != AuthClients::No;
-    if asks && files.is_empty() && settings.ca_cert_dir.is_none() {
-        return Err("Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients is \
-                    enabled!"
+    let needs_some = settings.connects || settings.auth_clients != AuthClients::No;
+    if needs_some && files.is_empty() && settings.ca_cert_dir.is_none() {
+        return Err("Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-cluster, \
+                    tls-replication or tls-auth-clients are enabled!"
             .into());
     }
     let mut roots = RootCertStore::empty();

@@ -40,6 +40,8 @@ pub struct TlsSettings {
     pub ca_cert_file: Option<PathBuf>,
     pub ca_cert_dir: Option<PathBuf>,
     pub auth_clients: AuthClients,
+    /// Whether other servers are spoken to, which need an authority that is trusted.
+    pub connects: bool,
     /// The words of `tls-protocols`; empty is all that there are.
     pub protocols: String,
     /// OpenSSL's words for the cipher suites of TLS 1.2; empty is all that there are.
@@ -75,6 +77,7 @@ impl Default for TlsSettings {
             ca_cert_file: None,
             ca_cert_dir: None,
             auth_clients: AuthClients::Yes,
+            connects: false,
             protocols: String::new(),
             ciphers: String::new(),
             ciphersuites: String::new(),
@@ -91,8 +94,8 @@ impl Default for TlsSettings {
 #[derive(Clone)]
 pub struct Tls {
     pub(crate) config: Arc<ServerConfig>,
-    /// For connections to other servers.
-    pub(crate) client: Arc<ClientConfig>,
+    /// For connections to other servers, if there are any.
+    pub(crate) client: Option<Arc<ClientConfig>>,
     pub(crate) handshakes_per_turn: usize,
     pub(crate) handshake_ms: i64,
 }
@@ -108,7 +111,10 @@ impl Tls {
         let certified = credentials::certified(settings, &provider)?;
         let roots = credentials::authorities(settings)?;
         let verifier = credentials::verifier(settings, &roots, &provider)?;
-        let client = client::config(settings, (&provider, &versions), roots, certified.clone())?;
+        let client = match settings.connects {
+            true => Some(client::config(settings, (&provider, &versions), roots, certified.clone())?),
+            false => None,
+        };
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions)
             .map_err(|error| format!("Failed to configure ciphers: {error}"))?;
@@ -126,7 +132,7 @@ impl Tls {
         config.send_tls13_tickets = if settings.caches_sessions { 2 } else { 0 };
         Ok(Tls {
             config: Arc::new(config),
-            client: Arc::new(client),
+            client: client.map(Arc::new),
             handshakes_per_turn: settings.handshakes_per_turn.max(1) as usize,
             handshake_ms: HANDSHAKE_MS,
         })

@@ -22,7 +22,7 @@ pub fn count_ones(bytes: &[u8]) -> u64 {
     {
         use crate::code::wide;
         if wide::has_vector_popcnt() {
-            // SAFETY: the processor was just asked for the last two, and one that has them has the others.
+            // SAFETY: the processor was just asked for two of them, and one that has these has the others.
             return unsafe { x86::by_vectors(bytes) };
         }
         if wide::has_avx2() {

@@ -733,6 +733,13 @@ pub(crate) fn broken_library() -> Error {
     Error::custom("ERR Failed loading library payload")
 }
 
+/// Why a command of a file is not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotRun {
+    NotACommand,
+    NoMemory,
+}
+
 /// What an error says, for the log.
 pub(crate) fn without_code(error: &Error) -> String {
     let text = error.text();

@@ -29,5 +29,5 @@ pub(crate) fn load(config: &Config, log: &Log) -> Result<Option<Tls>, ()> {
     if !config.needs_tls() {
         return Ok(None);
     }
-    Tls::load(&config.tls).map(Some).map_err(|why| log.warning(&why))
+    Tls::load(&config.tls_settings()).map(Some).map_err(|why| log.warning(&why))
 }

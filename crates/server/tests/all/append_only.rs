@@ -457,6 +457,22 @@ fn commands_that_fail_when_they_are_loaded_are_told_in_the_log() {
     assert!(log.contains("12 of the commands in the append-only file could not be run"), "{log}");
 }
 
+/// Where it was left out, the next file would lack it.
+#[test]
+fn a_command_that_there_is_no_memory_for_keeps_the_server_from_starting() {
+    for words in ["SETRANGE k 4611686018427387904 x", "SETBIT k 9223372036854775807 1"] {
+        let commands = [command("SET k abc"), command(words), command("SET after 1")].concat();
+        let folder = Folder::holding("no-memory", &commands);
+        for worker_threads in [1, 2] {
+            let why = folder.start_with(Config { worker_threads, ..folder.config(AppendSync::Always) });
+            let name = words.split(' ').next().unwrap();
+            let expected = format!("Not enough memory for '{name}' reading the append only file (at byte ");
+            assert!(why.as_ref().is_err_and(|why| why.contains(&expected)), "{:?}", why.err());
+            assert_eq!(read(&folder.file(FIRST)), commands);
+        }
+    }
+}
+
 #[test]
 fn waitaof_tells_of_the_disk_where_there_is_a_file() {
     let folder = Folder::new("waitaof");

@@ -221,7 +221,6 @@ fn the_port_opens_and_closes_while_the_server_runs() {
     }
 }
 
-/// As in Redis, though there are no other servers yet.
 #[test]
 fn tls_between_servers_asks_for_certificates_where_no_client_speaks_it() {
     let refused = |name: &str| {
@@ -238,6 +237,10 @@ fn tls_between_servers_asks_for_certificates_where_no_client_speaks_it() {
         client.check(&format!("CONFIG SET {name} yes"), &refused(name));
         let server = start(Config { picks_tls_port: false, ..with_tls() });
         let mut client = Client::connect(&server);
+        // Nobody is trusted.
+        client.check(&format!("CONFIG SET {name} yes"), &refused(name));
+        let authority = FILES.path("ca.crt");
+        client.check(&format!("CONFIG SET tls-ca-cert-file {}", authority.display()), "+OK\r\n");
         client.check(&format!("CONFIG SET {name} yes"), "+OK\r\n");
         client.check("CONFIG SET tls-cert-file /nope", &refused("tls-cert-file"));
         client.check(&format!("CONFIG SET {name} no tls-cert-file /nope"), "+OK\r\n");
@@ -435,9 +438,12 @@ fn keys_are_not_sent_to_a_server_that_nobody_trusts() {
     here.check(&format!("MIGRATE 127.0.0.1 {port} a 0 20000"), error);
     here.check("GET a", &bulk("1"));
     Client::connect(&target).check("EXISTS a", ":0\r\n");
-    // A certificate for other servers has to be right as well.
+    // A certificate for other servers has to be right as well, if its key is named.
     here.check(&format!("CONFIG SET tls-ca-cert-file {}", FILES.path("ca.crt").display()), "+OK\r\n");
-    let wrong = here.ask(&format!("CONFIG SET tls-client-cert-file {}", FILES.path("nowhere").display()));
-    assert!(wrong.starts_with("-ERR CONFIG SET failed"), "{wrong}");
+    here.check("CONFIG SET tls-client-cert-file /nowhere", "+OK\r\n");
+    for wrong in ["tls-client-key-file /nowhere", "tls-ca-cert-file \"\""] {
+        let refused = here.ask(&format!("CONFIG SET {wrong}"));
+        assert!(refused.starts_with("-ERR CONFIG SET failed"), "{refused}");
+    }
     here.check(&format!("MIGRATE 127.0.0.1 {port} a 0 20000"), "+OK\r\n");
 }

@@ -1,6 +1,6 @@
 //! Running what an append-only file holds. There is no client: nothing is checked that was checked when it
 //! was first run, nothing is counted, recorded or answered; but what scripts call is counted, as in Redis. A
-//! command that fails all the same is told in the log.
+//! command that fails all the same is told in the log; what a script makes of its errors is not looked at.
 //!
 //! Time stands at its beginning meanwhile. So a key whose deadline has passed since is there until the file
 //! says that it went, as it was when the file was written: else an APPEND behind it would make a new key,
@@ -10,7 +10,7 @@ use super::script::ScriptsRun;
 use super::{Executor, Request, admit};
 use crate::core::call::{Functions, ServerRun};
 use crate::core::command_log::Bounds;
-use crate::core::error;
+use crate::core::error::{self, NotRun};
 use crate::core::modes::Modes;
 use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
@@ -29,10 +29,6 @@ const NO_CONNECTION: ConnId = ConnId { index: u32::MAX, generation: 0 };
 
 /// So many commands of a file that fail have a line in the log each.
 const FAILURES_TOLD: u64 = 10;
-
-/// Why a command of a file is not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotACommand;
 
 impl<'s> Executor<'s> {
     /// One that replays, in the place of this worker. `is_alone`: all gates are held for it.
@@ -64,8 +60,8 @@ impl<'s> Executor<'s> {
         db: u16,
         request: &Request<'s, '_>,
         reply: &mut Reply,
-    ) -> Result<(), NotACommand> {
-        let row = admit(request).map_err(|_| NotACommand)?;
+    ) -> Result<(), NotRun> {
+        let row = admit(request).map_err(|_| NotRun::NotACommand)?;
         let args = request.args;
         let done = match row.run {
             Run::Data(DataRun::Keys(run)) => match (row.only_key(&args), request.hash) {
@@ -93,22 +89,26 @@ impl<'s> Executor<'s> {
             }
             Run::Data(DataRun::Container) | Run::Server(_) => Ok(()),
         };
-        done.unwrap_or_else(|error| self.note_failed(row, &error));
         reply.cut(0);
-        Ok(())
+        done.or_else(|error| self.note_failed(row, &error))
     }
 
     /// A command has failed. One that failed when it was first run is not in the file, so something is wrong.
+    /// What there is no memory for is not left out: the next file would lack it.
     #[cold]
-    fn note_failed(&self, row: &Row, error: &Error) {
+    fn note_failed(&self, row: &Row, error: &Error) -> Result<(), NotRun> {
+        if *error == Error::string_too_long() {
+            return Err(NotRun::NoMemory);
+        }
         if self.server.persistence.loading.failed.fetch_add(1, Relaxed) < FAILURES_TOLD {
             self.server.log.warning(&format!(
                 "== CRITICAL == This server is sending an error to its AOF-loading-client: '{}' after processing the \
                  command '{}'",
-                error::without_code(error).escape_debug(),
+                error::without_code(error).replace(char::is_control, " "),
                 row.full_name
             ));
         }
+        Ok(())
     }
 
     /// Runs a script or a function again, in a session of no client. Redis before 5 wrote EVAL itself into
@@ -135,8 +135,8 @@ impl<'s> Executor<'s> {
         db: u16,
         request: &Request<'s, '_>,
         reply: &mut Reply,
-    ) -> Result<(), NotACommand> {
-        let row = admit(request).map_err(|_| NotACommand)?;
+    ) -> Result<(), NotRun> {
+        let row = admit(request).map_err(|_| NotRun::NotACommand)?;
         let args = request.args;
         let (Run::Data(DataRun::Keys(run)), Some(key), Some(hash)) =
             (row.run, row.only_key(&args), request.hash)
@@ -149,8 +149,7 @@ impl<'s> Executor<'s> {
         self.prepare(&mut view, row, &[key]);
         let done = run(&mut Call::new(&mut view, args, &[key], reply));
         self.let_go(view);
-        done.unwrap_or_else(|error| self.note_failed(row, &error));
         reply.cut(0);
-        Ok(())
+        done.or_else(|error| self.note_failed(row, &error))
     }
 }

@@ -287,8 +287,17 @@ impl Config {
     /// Whether certificates and keys have to be right: clients can connect with TLS, or other servers are
     /// spoken to with it.
     pub(crate) fn needs_tls(&self) -> bool {
-        let is_for_replicas = self.accepted.value(super::tls::WITH_REPLICAS, "no") == b"yes";
-        self.uses_tls() || self.tls_cluster || is_for_replicas
+        self.uses_tls() || self.connects_with_tls()
+    }
+
+    /// What there is to load then.
+    pub(crate) fn tls_settings(&self) -> net::TlsSettings {
+        net::TlsSettings { connects: self.connects_with_tls(), ..self.tls.clone() }
+    }
+
+    /// Whether other servers are spoken to with TLS.
+    fn connects_with_tls(&self) -> bool {
+        self.tls_cluster || self.accepted.value(super::tls::WITH_REPLICAS, "no") == b"yes"
     }
 
     /// The duration from which on the latency monitor keeps an event; None where it is off.

@@ -12,6 +12,7 @@
 //! and all of a transaction, is run by the thread that reads the file, while the others wait. Otherwise that
 //! thread parses what comes next while they run what it has parsed.
 use crate::core::dispatch::{Executor, Request};
+use crate::core::error::NotRun;
 use crate::core::registry::{Row, Run};
 use crate::core::server::Server;
 use base::hash::Hash;
@@ -115,8 +116,8 @@ struct Job<'s> {
     db: u16,
 }
 
-/// The index of a command that is none.
-type Done = Result<(), usize>;
+/// The index of a command that is not run, and why.
+type Done = Result<(), (usize, NotRun)>;
 
 /// The threads that run commands of single keys, and what they run.
 pub(super) struct Helpers<'s> {
@@ -179,13 +180,13 @@ impl<'s> Helpers<'s> {
         self.running = Some(Arc::clone(chunk));
     }
 
-    /// Waits for what was begun. Returns the chunk that it belonged to; an error is the first that is no
-    /// command of it.
+    /// Waits for what was begun. Returns the chunk that it belonged to; an error is the first that
+    /// is not run.
     pub(super) fn finish(&mut self) -> (Option<Arc<Chunk<'s>>>, Done) {
         let Some(chunk) = self.running.take() else { return (None, Ok(())) };
         // None is left waiting where another has failed.
         let failed = self.helpers.iter().filter_map(|helper| helper.done.recv().unwrap_or(Ok(())).err());
-        let done = failed.min().map_or(Ok(()), Err);
+        let done = failed.min_by_key(|(index, _)| *index).map_or(Ok(()), Err);
         (Some(chunk), done)
     }
 }
@@ -221,7 +222,8 @@ impl<'s> Job<'s> {
                         framing: Framing::Unknown,
                         args: chunk.args(command),
                     };
-                    executor.replay_in_order(*db, &request, reply).map_err(|_| self.first_wrong())?;
+                    let done = executor.replay_in_order(*db, &request, reply);
+                    done.map_err(|why| (self.first_wrong().unwrap_or(own[at].1 as usize), why))?;
                 }
                 Ok(())
             })?;
@@ -251,13 +253,13 @@ impl<'s> Job<'s> {
 
     /// The first of the commands that cannot be run, where one of them cannot.
     #[cold]
-    fn first_wrong(&self) -> usize {
+    fn first_wrong(&self) -> Option<usize> {
         let is_wrong = |index: &usize| {
             let command = &self.chunk.commands[*index];
             let args = self.chunk.args(command);
             command.row.is_none_or(|row| !row.arity.accepts(args.len()))
         };
-        self.range.clone().find(is_wrong).unwrap_or(self.range.start)
+        self.range.clone().find(is_wrong)
     }
 }
 

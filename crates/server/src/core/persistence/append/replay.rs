@@ -6,6 +6,7 @@
 //! ([`Replayed::good_bytes`]).
 use super::chunk::{COMMANDS_MIN, Chunk, Command, ENTRY_AHEAD, Helpers, LEAF_AHEAD, unread_reply};
 use crate::core::dispatch::{Executor, Request};
+use crate::core::error::NotRun;
 use crate::core::queue::{Queue, Queued};
 use crate::core::registry::{Registry, Row};
 use crate::core::server::Server;
@@ -316,7 +317,7 @@ impl<'s> Replay<'s> {
     fn finish(&mut self, helpers: &mut Helpers<'s>) -> Result<(), String> {
         let (chunk, done) = helpers.finish();
         if let Some(chunk) = chunk {
-            done.map_err(|index| self.refused(&chunk, &chunk.commands[index]))?;
+            done.map_err(|(index, why)| self.refused(&chunk, &chunk.commands[index], why))?;
             self.keep(chunk);
         }
         Ok(())
@@ -396,7 +397,7 @@ impl<'s> Replay<'s> {
     ) -> Result<(), String> {
         let (start, end) = (chunk.first + command.start as u64, chunk.first + command.end as u64);
         let args = chunk.args(command);
-        let row = command.row.ok_or_else(|| self.refused(chunk, command))?;
+        let row = command.row.ok_or_else(|| self.refused(chunk, command, NotRun::NotACommand))?;
         let number = Some(row.number);
         if number == self.marks.begin && self.open.is_some() {
             return Err(format!("MULTI in a transaction that has no end (at byte {start})"));
@@ -409,31 +410,35 @@ impl<'s> Replay<'s> {
             let (begin, queue) =
                 self.open.take().ok_or_else(|| format!("EXEC without MULTI (at byte {start})"))?;
             for queued in queue.iter() {
-                if self.run_queued(executor, &queued).is_none() {
-                    let why = self.why_refused(&queued.args);
-                    return Err(format!("{why} (in the transaction at byte {begin})"));
-                }
+                let done = self.run_queued(executor, &queued);
+                done.map_err(|why| {
+                    let why = self.why_refused(&queued.args, why);
+                    format!("{why} (in the transaction at byte {begin})")
+                })?;
             }
         } else if let Some((_, queue)) = &mut self.open {
             queue.push((row.number, row.flags), command.hash, &args);
             return Ok(());
         } else {
             let queued = Queued { row: row.number, hash: command.hash, args };
-            self.run_queued(executor, &queued).ok_or_else(|| self.refused(chunk, command))?;
+            self.run_queued(executor, &queued).map_err(|why| self.refused(chunk, command, why))?;
         }
         self.good_bytes = end;
         Ok(())
     }
 
-    /// The error for a command that is none.
-    fn refused(&self, chunk: &Chunk<'_>, command: &Command<'_>) -> String {
+    /// The error for a command that is not run.
+    fn refused(&self, chunk: &Chunk<'_>, command: &Command<'_>, why: NotRun) -> String {
         let start = chunk.first + command.start as u64;
-        format!("{} (at byte {start})", self.why_refused(&chunk.args(command)))
+        format!("{} (at byte {start})", self.why_refused(&chunk.args(command), why))
     }
 
     /// Why a command is none that could be run.
-    fn why_refused(&self, args: &Args<'_>) -> String {
+    fn why_refused(&self, args: &Args<'_>, why: NotRun) -> String {
         let name = args.at(0).escape_ascii();
+        if why == NotRun::NoMemory {
+            return format!("Not enough memory for '{name}' reading the append only file");
+        }
         let is_known = |row: &Row| {
             row.subcommands.is_empty() || args.get(1).is_none_or(|word| row.subcommand(word).is_some())
         };
@@ -447,17 +452,17 @@ impl<'s> Replay<'s> {
         format!("{why} reading the append only file")
     }
 
-    /// Runs a command; None if it is none.
-    fn run_queued(&mut self, executor: &mut Executor<'s>, queued: &Queued<'_>) -> Option<()> {
+    fn run_queued(&mut self, executor: &mut Executor<'s>, queued: &Queued<'_>) -> Result<(), NotRun> {
         let Queued { row, hash, args } = *queued;
         let row = self.server.registry.row(row);
         self.delay.pass();
         if Some(row.number) == self.marks.choose_db {
             let db = args.get(1).and_then(base::text::parse_i64).and_then(|db| u16::try_from(db).ok());
-            self.db = db.filter(|db| *db < self.server.keyspace.databases())?;
-            return Some(());
+            let db = db.filter(|db| *db < self.server.keyspace.databases());
+            self.db = db.ok_or(NotRun::NotACommand)?;
+            return Ok(());
         }
         let request = Request { row: Some(row), hash, framing: Framing::Unknown, args };
-        executor.replay(self.db, &request, &mut self.reply).ok()
+        executor.replay(self.db, &request, &mut self.reply)
     }
 }
