@@ -21,6 +21,18 @@ macro_rules! file {
     };
 }
 
+macro_rules! bytes {
+    ($field:ident) => {
+        Kind::Text {
+            get: |c| c.tls.$field.clone(),
+            set: |c, text| {
+                c.tls.$field = text.to_vec();
+                Ok(())
+            },
+        }
+    };
+}
+
 macro_rules! text {
     ($field:ident) => {
         Kind::Text {
@@ -75,13 +87,7 @@ pub(super) const ROWS: &[Setting] = &[
     row(
         "tls-key-file-pass",
         Anytime,
-        Kind::Text {
-            get: |c| c.tls.key_file_pass.clone(),
-            set: |c, text| {
-                c.tls.key_file_pass = text.to_vec();
-                Ok(())
-            },
-        },
+        bytes!(key_file_pass),
         "The password of an encrypted private key. Encrypted keys are not supported: one is refused, with the command \
          that decrypts it.",
         "There is no reason to: it is kept for old configuration files.",
@@ -127,13 +133,7 @@ pub(super) const ROWS: &[Setting] = &[
     row(
         "tls-client-key-file-pass",
         Anytime,
-        Kind::Text {
-            get: |c| c.tls.client_key_file_pass.clone(),
-            set: |c, text| {
-                c.tls.client_key_file_pass = text.to_vec();
-                Ok(())
-            },
-        },
+        bytes!(client_key_file_pass),
         "The password of that key, if it is encrypted, which is not supported.",
         "There is no reason to: it is kept for old configuration files.",
     )

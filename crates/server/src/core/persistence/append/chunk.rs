@@ -223,7 +223,10 @@ impl<'s> Job<'s> {
                         args: chunk.args(command),
                     };
                     let done = executor.replay_in_order(*db, &request, reply);
-                    done.map_err(|why| (self.first_wrong().unwrap_or(own[at].1 as usize), why))?;
+                    done.map_err(|why| match why {
+                        NotRun::NotACommand => (self.first_wrong(), why),
+                        NotRun::NoMemory => (own[at].1 as usize, why),
+                    })?;
                 }
                 Ok(())
             })?;
@@ -253,13 +256,13 @@ impl<'s> Job<'s> {
 
     /// The first of the commands that cannot be run, where one of them cannot.
     #[cold]
-    fn first_wrong(&self) -> Option<usize> {
+    fn first_wrong(&self) -> usize {
         let is_wrong = |index: &usize| {
             let command = &self.chunk.commands[*index];
             let args = self.chunk.args(command);
             command.row.is_none_or(|row| !row.arity.accepts(args.len()))
         };
-        self.range.clone().find(is_wrong)
+        self.range.clone().find(is_wrong).unwrap_or(self.range.start)
     }
 }
 
