@@ -4,7 +4,9 @@
 use super::{Tls, TlsSettings, credentials};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -60,11 +62,11 @@ impl Tls {
 pub(super) fn config(
     settings: &TlsSettings,
     (provider, versions): (&Arc<CryptoProvider>, &[&'static SupportedProtocolVersion]),
-    roots: RootCertStore,
+    roots: Arc<RootCertStore>,
     certified: CertifiedKey,
 ) -> Result<ClientConfig, String> {
     let certified = credentials::certified_client(settings, provider)?.unwrap_or(certified);
-    let verifier = AnyName { roots, provider: Arc::clone(provider) };
+    let verifier = AnyName { roots, algorithms: provider.signature_verification_algorithms };
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(versions)
         .map_err(|error| format!("Failed to configure ciphers: {error}"))?;
@@ -76,11 +78,11 @@ pub(super) fn config(
     Ok(config)
 }
 
-/// Lets every server in whose certificate is of one of these authorities.
+/// Trusts every server whose certificate is of one of these authorities.
 #[derive(Debug)]
 struct AnyName {
-    roots: RootCertStore,
-    provider: Arc<CryptoProvider>,
+    roots: Arc<RootCertStore>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ServerCertVerifier for AnyName {
@@ -93,7 +95,7 @@ impl ServerCertVerifier for AnyName {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let certificate = ParsedCertificate::try_from(end_entity)?;
-        let algorithms = self.provider.signature_verification_algorithms.all;
+        let algorithms = self.algorithms.all;
         verify_server_cert_signed_by_trust_anchor(&certificate, &self.roots, intermediates, now, algorithms)?;
         Ok(ServerCertVerified::assertion())
     }
@@ -104,8 +106,7 @@ impl ServerCertVerifier for AnyName {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -114,11 +115,10 @@ impl ServerCertVerifier for AnyName {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }

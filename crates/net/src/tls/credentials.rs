@@ -61,7 +61,7 @@ fn holds_key(certified: &CertifiedKey) -> bool {
 }
 
 /// The authorities that are trusted.
-pub(super) fn authorities(settings: &TlsSettings) -> Result<RootCertStore, String> {
+pub(super) fn authorities(settings: &TlsSettings) -> Result<Arc<RootCertStore>, String> {
     let files = authority_files(settings)?;
     let needs_some = settings.connects || settings.auth_clients != AuthClients::No;
     if needs_some && files.is_empty() && settings.ca_cert_dir.is_none() {
@@ -79,17 +79,16 @@ pub(super) fn authorities(settings: &TlsSettings) -> Result<RootCertStore, Strin
             Err(_) => {}
         }
     }
-    Ok(roots)
+    Ok(Arc::new(roots))
 }
 
 /// What decides about the certificates of clients.
 pub(super) fn verifier(
     settings: &TlsSettings,
-    roots: &RootCertStore,
+    roots: &Arc<RootCertStore>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let roots = Arc::new(roots.clone());
-    let builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider));
     let built = match settings.auth_clients {
         AuthClients::No => return Ok(WebPkiClientVerifier::no_client_auth()),
         AuthClients::Optional => builder.allow_unauthenticated().build(),

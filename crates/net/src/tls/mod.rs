@@ -3,9 +3,10 @@
 //!
 //! `Tls` is the settings put into force: keys, certificates, protocols. It is made as a whole from
 //! [`TlsSettings`] or not at all, is shared by all engines, and is never changed: connections keep the one
-//! with which they began. `credentials` reads its files, `ciphers` the names of cipher suites,
+//! with which they began. `credentials` reads its files, `ciphers` the names of cipher suites;
 //! `session_cache` keeps the sessions that clients may resume. A [`session`] is one connection's side of the
-//! protocol; `tls_engine`, beside this folder, moves the bytes.
+//! protocol; `tls_engine`, beside this folder, moves the bytes. `client` connects to other servers, without
+//! an engine.
 //!
 //! docs/decisions/tls.md has the figures that chose aws-lc-rs, and why the kernel does not do it.
 mod ciphers;

@@ -540,7 +540,7 @@ pub(crate) fn migration_failed(step: &str) -> Error {
 }
 
 pub(crate) fn migration_refused(text: &str) -> Error {
-    Error::custom(format!("ERR Target instance replied with error: {text}"))
+    Error::quoting(&[b"ERR Target instance replied with error: ", text.as_bytes()])
 }
 
 /// Not of Redis, where nothing runs meanwhile.

@@ -393,10 +393,7 @@ impl<'k> View<'k> {
     /// What the clock shows: lifetimes begin there, and streams note it. It is [`View::now`], except where
     /// the commands of a file are run.
     pub fn clock(&self) -> Millis {
-        match self.now {
-            BEFORE_ALL => Millis(self.keyspace.replay_clock.load(Relaxed)),
-            now => now,
-        }
+        if self.is_replay() { Millis(self.keyspace.replay_clock.load(Relaxed)) } else { self.now }
     }
 
     /// Whether the command is one of a file. It was checked when it was first run, by the settings of then.

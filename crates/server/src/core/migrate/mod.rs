@@ -126,8 +126,11 @@ impl Migration {
                 done => return done,
             }
         }
-        let tls = is_secure.then(|| self.server.tls.current());
-        self.send_by(self.target.connect(tls)?, outcome)
+        let socket = match is_secure {
+            true => self.target.connect_with(self.server.tls.current())?,
+            false => self.target.connect()?,
+        };
+        self.send_by(socket, outcome)
     }
 
     fn send_by(&self, mut socket: Socket, outcome: &mut Outcome) -> Result<(), Failure> {

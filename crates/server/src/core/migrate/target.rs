@@ -1,7 +1,7 @@
 //! The server that keys are sent to: AUTH, SELECT and RESTORE over a connection, and what it answers.
 use crate::state::moving::{Line, Socket};
 use disk::parcel::{Taken, append_database, append_login, append_value};
-use net::{Tls, TlsStream};
+use net::Tls;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -55,22 +55,19 @@ impl Failure {
 pub(crate) type Answer = Option<String>;
 
 impl Target {
-    /// Connects, with TLS if that is given; `Some(None)` where there should be one and is none. As Redis does
-    /// it without waiting, a port that nobody listens on shows with the first write; but not with TLS.
-    pub(crate) fn connect(&self, tls: Option<Option<Tls>>) -> Result<Socket, Failure> {
-        let line = match tls {
-            None => Line::Plain(self.reach()?),
-            Some(tls) => Line::Secure(self.reach_by(tls.as_ref())?),
-        };
-        Ok(Socket::new(self.name.clone(), line))
+    /// Connects. As Redis does it without waiting, a port that nobody listens on shows with the first write.
+    pub(crate) fn connect(&self) -> Result<Socket, Failure> {
+        Ok(Socket::new(self.name.clone(), Line::Plain(self.reach()?)))
     }
 
-    fn reach_by(&self, tls: Option<&Tls>) -> Result<Box<TlsStream>, Failure> {
+    /// Connects with TLS. Whatever fails, fails at once.
+    pub(crate) fn connect_with(&self, tls: Option<Tls>) -> Result<Socket, Failure> {
         let failed = |is_timeout: bool| Failure { step: Step::Connecting, is_timeout };
         let tls = tls.ok_or(failed(false))?;
         let stream = self.reach().map_err(|failure| failed(failure.is_timeout))?;
         let secured = self.limit(&stream).and_then(|()| tls.connect(stream));
-        secured.map(Box::new).map_err(|error| Failure::new(Step::Connecting, &error))
+        let secured = secured.map_err(|error| Failure::new(Step::Connecting, &error))?;
+        Ok(Socket::new(self.name.clone(), Line::Secure(Box::new(secured))))
     }
 
     fn reach(&self) -> Result<TcpStream, Failure> {
@@ -145,10 +142,7 @@ impl<'s> Answers<'s> {
         read.map_err(|error| Failure::new(Step::Reading, &error))?;
         let line = line.strip_suffix(b"\n").ok_or(Failure { step: Step::Reading, is_timeout: false })?;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // It is passed on in a line of the protocol.
-        let is_text = |byte: &u8| !matches!(byte, b'\r' | b'\0');
-        let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-        Ok(line.strip_prefix(b"-").map(|line| text(line.split(|byte| !is_text(byte)).next().unwrap_or(line))))
+        Ok(line.strip_prefix(b"-").map(|text| String::from_utf8_lossy(text).into_owned()))
     }
 }
 

@@ -97,8 +97,9 @@ pub(super) const ROWS: &[Setting] = &[
         "tls-ca-cert-file",
         Anytime,
         file!(ca_cert_file),
-        "The certificates of the authorities whose clients are let in, in PEM.",
-        "Set it, or `tls-ca-cert-dir`, unless `tls-auth-clients` is `no`.",
+        "The certificates of the authorities whose clients are let in, and to whose servers MIGRATE sends keys, in \
+         PEM.",
+        "Set it, or `tls-ca-cert-dir`, unless `tls-auth-clients` and `tls-cluster` are `no`.",
     ),
     row(
         "tls-ca-cert-dir",

@@ -180,8 +180,8 @@ impl<'s> Helpers<'s> {
         self.running = Some(Arc::clone(chunk));
     }
 
-    /// Waits for what was begun. Returns the chunk that it belonged to; an error is the first that
-    /// is not run.
+    /// Waits for what was begun. Returns the chunk that it belonged to; an error is the first that is
+    /// not run.
     pub(super) fn finish(&mut self) -> (Option<Arc<Chunk<'s>>>, Done) {
         let Some(chunk) = self.running.take() else { return (None, Ok(())) };
         // None is left waiting where another has failed.

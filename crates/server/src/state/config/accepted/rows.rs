@@ -27,7 +27,7 @@ pub(in crate::state::config) const GROUPS: &[Group] = &[
     Group { title: "Replication", because: "There is no replication yet.", rows: REPLICATION },
     Group { title: "Cluster", because: "There is no cluster mode yet.", rows: CLUSTER },
     Group {
-        title: "TLS",
+        title: "TLS of replication, and its key exchange",
         because: "There are no replicas yet, and no finite-field Diffie-Hellman. As in Redis `tls-replication yes` \
                   wants certificates that can be loaded.",
         rows: TLS,
