@@ -11,7 +11,7 @@ use mlua::{Function, Lua, Result};
 use std::ffi::c_int;
 
 /// No more elements are moved here.
-const MOVED_MAX: f64 = 100_000.0;
+const MOVED_MAX: i64 = 100_000;
 /// From here on numbers do not fit into 64 bits.
 const BEYOND: f64 = (1_u64 << 63) as f64;
 /// The upvalues.
@@ -41,14 +41,17 @@ unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
         if ffi::lua_getmetatable(state, 1) != 0 {
             check_writable(state);
         }
-        if !(end as f64 - place <= MOVED_MAX && place > -MOVED_MAX) {
+        // As C's casts make it an `int`: what does not fit into 64 bits, or is no number, has none of the
+        // lowest.
+        let place = if place.abs() < BEYOND { i64::from(place as i64 as c_int) } else { 0 };
+        if end - place > MOVED_MAX {
             ffi::lua_pushvalue(state, ffi::lua_upvalueindex(MOVES));
             ffi::lua_insert(state, 1);
+            ffi::lua_pushnumber(state, place as f64);
+            ffi::lua_replace(state, 3);
             ffi::lua_call(state, 3, 0);
             return 0;
         }
-        // As C's casts make it an `int`: what does not fit into 64 bits has none of the lowest.
-        let place = if place.abs() < BEYOND { i64::from(place as i64 as c_int) } else { 0 };
         for index in (place + 1..=end).rev() {
             ffi::lua_rawgeti(state, 1, index - 1);
             ffi::lua_rawseti(state, 1, index);

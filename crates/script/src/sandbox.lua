@@ -152,7 +152,6 @@ end
 
 -- Far from the end it moves many elements: by a loop that can be interrupted.
 local insert = rust.inserter(rust.deny, function(t, place, value)
-  place = place - place % 1
   for i = #t + 1, place + 1, -1 do
     rawset_(t, i, rawget_(t, i - 1))
   end

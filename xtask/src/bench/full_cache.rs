@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `allkeys-lru`, `allkeys-lfu`, `allkeys-random` | SET under that policy |
 //! | `volatile-lru`, `volatile-ttl` | SET with a deadline, up to eleven days away |
+//! | `volatile-few` | the same under `volatile-lru`, beside keys without one that fill [`STAYING`] of it |
 //! | `reads` | under `allkeys-lru` three GETs for each SET, of keys that were set lately |
 //! | `bursts` | under `allkeys-lru` forty SETs of 500,000 bytes, each of which has thousands of keys go |
 //!
@@ -37,8 +38,21 @@ const TTL_S: std::ops::Range<u64> = 1_000..1_000_000;
 const BURST: usize = 40;
 const LONG_BYTES: usize = 500_000;
 
-const CASES: [&str; 7] =
-    ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl", "reads", "bursts"];
+/// The part of the limit that is taken by keys that may not go, in `volatile-few`.
+const STAYING: f64 = 0.99;
+/// So many of these come at a time.
+const STAYING_TURN: usize = 4_000;
+
+const CASES: [&str; 8] = [
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "volatile-lru",
+    "volatile-ttl",
+    "volatile-few",
+    "reads",
+    "bursts",
+];
 
 /// Whether there is a case of this name.
 pub(super) fn knows(name: &str) -> bool {
@@ -94,7 +108,11 @@ impl Cache {
     /// A server that has begun to evict a while ago.
     fn filled(spec: &Spec, case: &str) -> Result<Cache, String> {
         let server = Server::start(spec, Some("0"))?;
-        let policy = if matches!(case, "reads" | "bursts") { "allkeys-lru" } else { case };
+        let policy = match case {
+            "reads" | "bursts" => "allkeys-lru",
+            "volatile-few" => "volatile-lru",
+            policy => policy,
+        };
         let limit = LIMIT_BYTES.to_string();
         let mut client = server.client()?;
         for (name, value) in [("maxmemory", limit.as_str()), ("maxmemory-policy", policy)] {
@@ -102,10 +120,15 @@ impl Cache {
         }
         let crowd = Crowd::connect(server.port)?;
         let (reads, bursts) = (case == "reads", case == "bursts");
-        let case = Case { is_volatile: case.starts_with("volatile"), reads: false, is_long: false, keys: 0 };
+        let (is_volatile, is_few) = (case.starts_with("volatile"), case == "volatile-few");
+        let case = Case { is_volatile: is_volatile && !is_few, reads: false, is_long: false, keys: 0 };
         let random = Random::new(7);
         let times_us = Vec::new();
         let mut cache = Cache { server, crowd, case, random, times_us, rss_most: 0, used_most: 0, bursts };
+        while is_few && cache.used()? < (STAYING * LIMIT_BYTES as f64) as u64 {
+            cache.turn(STAYING_TURN, DEPTH)?;
+        }
+        cache.case.is_volatile = is_volatile;
         while number(client.info("stats", "evicted_keys")?)? < EVICTED_WHEN_FULL {
             cache.turn(TURN, DEPTH)?;
         }
@@ -117,15 +140,21 @@ impl Cache {
         let (case, random) = (&mut self.case, &mut self.random);
         let mut write = |out: &mut Vec<u8>| case.append(out, random);
         let sent = self.crowd.take_turn(&mut Turn { requests, depth, write: &mut write })?;
-        let mut client = self.server.client()?;
-        let used = number(client.info("memory", "used_memory")?)?;
-        let not_counted = number(client.info("memory", "mem_not_counted_for_evict")?)?;
-        self.used_most = self.used_most.max(used.saturating_sub(not_counted));
+        self.used_most = self.used_most.max(self.used()?);
         if self.bursts {
-            self.used_most = self.used_most.max(number(client.info("memory", "used_memory_peak")?)?);
+            let peak = number(self.server.client()?.info("memory", "used_memory_peak")?)?;
+            self.used_most = self.used_most.max(peak);
         }
         self.rss_most = self.rss_most.max(self.server.rss_bytes());
         Ok(sent)
+    }
+
+    /// What counts against the limit.
+    fn used(&self) -> Result<u64, String> {
+        let mut client = self.server.client()?;
+        let used = number(client.info("memory", "used_memory")?)?;
+        let not_counted = number(client.info("memory", "mem_not_counted_for_evict")?)?;
+        Ok(used.saturating_sub(not_counted))
     }
 
     fn measure(&mut self) -> Result<(), String> {

@@ -40,9 +40,29 @@ impl<'m, V, F: Form> Crowd<'m, V, F> {
         self.leaf.meta(self.leaf.slot(index))
     }
 
-    /// The metas of all entries, in the order in which they came.
-    pub fn metas(&self) -> impl Iterator<Item = u8> {
-        self.leaf.slots().map(|slot| self.leaf.meta(slot))
+    /// The entries of such a meta, in the order in which they came. Each meta lies with its entry, so those
+    /// of many are read without a decision in between: the processor fetches them together.
+    pub fn having(&self, is_such: impl Fn(u8) -> bool) -> impl Iterator<Item = usize> {
+        let (leaf, mut slots) = (self.leaf, self.leaf.slots());
+        let (mut end, mut such) = (0, 0_u64);
+        std::iter::from_fn(move || {
+            while such == 0 {
+                let metas = slots.by_ref().take(u64::BITS as usize).map(|slot| leaf.meta(slot));
+                let count = metas.zip(0..).map(|(meta, bit)| such |= u64::from(is_such(meta)) << bit).count();
+                end += count;
+                if count == 0 {
+                    return None;
+                }
+            }
+            let index = (end - 1) / u64::BITS as usize * u64::BITS as usize + such.trailing_zeros() as usize;
+            such &= such - 1;
+            Some(index)
+        })
+    }
+
+    /// The newest entry of such a meta. Those behind it are not looked at.
+    pub fn newest_having(&self, is_such: impl Fn(u8) -> bool) -> Option<usize> {
+        self.leaf.slots_from_newest().find(|slot| is_such(self.leaf.meta(*slot))).map(|slot| slot.index)
     }
 
     /// Entry `index`, in the order in which they came.

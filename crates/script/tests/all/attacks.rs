@@ -107,6 +107,7 @@ fn work_inside_libraries_ends_when_the_host_says_so() {
     );
     is_stopped("table.insert({}, -2^31, 1) while true do end");
     is_stopped("return table.insert({1,2,3}, -2^30, 1)");
+    is_stopped("return table.insert({1,2,3}, 2^31, 1)");
 }
 
 #[test]

@@ -12,6 +12,8 @@ use crate::Keyspace;
 use crate::entry::Meta;
 use crate::eviction::beside::Seen;
 use crate::eviction::policy::{Eviction, Policy};
+use crate::eviction::pool::{Kept, Pool};
+use crate::eviction::rare::note_gone;
 use crate::eviction::uses::{Tracking, Uses};
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::{NEVER_DUE, NO_DEADLINE};
@@ -53,14 +55,18 @@ pub enum Outcome {
 /// of one leaf always went, each leaf would be a cache of its own, and a leaf that by chance gets more keys
 /// than others would keep them for a shorter time.
 const CANDIDATES_PER_SAMPLE: usize = 16;
-/// A leaf with candidates counts for at least so many, and one without for one, because where few keys may go
-/// it is the leaves that take time. The best of ten candidates from as many leaves is about as good as that
-/// of the five that Redis draws and those that it has kept: one of the tenth that was not used for longest.
+/// A leaf with candidates counts for at least so many, and one without for one, because where not many keys
+/// may go it is the leaves that take time. The best of ten candidates from as many leaves is about as good as
+/// that of the five that Redis draws and those that it has kept: one of the tenth that was not used for
+/// longest.
 const CANDIDATES_PER_LEAF: usize = 8;
+/// Where few keys may go those that were met and not taken are kept, as by Redis, and half the leaves do.
+const CANDIDATES_PER_RARE_LEAF: usize = CANDIDATES_PER_SAMPLE;
+/// Of a leaf with few keys that may go, one is looked for, from the newest on: such keys come and go beside
+/// others that stay. One leaf in so many is looked over whole, for those behind the first.
+const WHOLE_LEAVES: u64 = 4;
 /// At least so many leaves are tried before a search gives up, even where there are fewer shards.
 const LEAVES_MIN: usize = 8;
-/// If fewer than one key in so many has a deadline, a leaf chosen at random hardly ever holds one.
-const RARE: u64 = 16;
 /// At most so many leaves in a row are looked at to find one with a deadline.
 const LEAVES_WALKED: usize = 16;
 
@@ -70,6 +76,7 @@ pub struct Evictor {
     pub(crate) random: Random,
     best: Candidate,
     seen: usize,
+    pool: Pool,
     pub(crate) seen_beside: Seen,
 }
 
@@ -91,7 +98,13 @@ const SCORE_OVERDUE: u64 = u64::MAX;
 impl Evictor {
     /// An evictor whose choices follow from `seed`. Each thread that evicts has its own.
     pub fn new(seed: u64) -> Evictor {
-        Evictor { random: Random::new(seed), best: Candidate::default(), seen: 0, seen_beside: Seen::new() }
+        Evictor {
+            random: Random::new(seed),
+            best: Candidate::default(),
+            seen: 0,
+            pool: Pool::default(),
+            seen_beside: Seen::new(),
+        }
     }
 
     /// A random number below `count`, all with the same chance.
@@ -121,13 +134,7 @@ impl Evictor {
             return crowd.len() > 0;
         }
         let uses = crowd.uses();
-        // Elsewhere no entry need be read to know whether it may go.
-        let mut metas = search.eviction.policy.is_volatile().then(|| crowd.metas());
-        for index in 0..crowd.len() {
-            let meta = metas.as_mut().and_then(Iterator::next);
-            if meta.is_some_and(|meta| !Meta(meta).is_volatile()) {
-                continue;
-            }
+        let mut look_at = |index: usize| {
             let byte = uses.get(index).copied().unwrap_or(0);
             let score = match search.eviction.policy.tracking() {
                 Tracking::Off => self.random.next_u64() >> 1 | 1,
@@ -137,10 +144,57 @@ impl Evictor {
                 Tracking::Recency => search.score(byte),
             };
             self.consider(score, index, &sample, search);
+        };
+        match search.eviction.policy.is_volatile() {
+            true => crowd.having(is_volatile).for_each(&mut look_at),
+            // No entry need be read to know whether it may go.
+            false => (0..crowd.len()).for_each(&mut look_at),
         }
         let is_any = self.seen > seen_before;
         self.seen = self.seen.max(seen_before + if is_any { CANDIDATES_PER_LEAF } else { 1 });
         is_any
+    }
+
+    /// The same for a leaf that was found by one of the few keys that may go.
+    pub(crate) fn look_over_rare(
+        &mut self,
+        crowd: &Crowd<'_, Value>,
+        search: &Search<'_>,
+        shard: usize,
+        db: u16,
+    ) -> bool {
+        if search.eviction.policy.tracking() == Tracking::Off {
+            return self.look_over(crowd, search, shard, db);
+        }
+        let sample = Sample { crowd, shard, db, is_due: search.is_due(crowd) };
+        let is_whole = sample.is_due || self.random.below(WHOLE_LEAVES) == 0;
+        let mut is_any = false;
+        let mut meet = |index| {
+            is_any = true;
+            self.meet(index, &sample, search);
+        };
+        match is_whole {
+            true => crowd.having(is_volatile).for_each(&mut meet),
+            false => crowd.newest_having(is_volatile).into_iter().for_each(&mut meet),
+        }
+        self.seen += if is_any { CANDIDATES_PER_RARE_LEAF } else { 1 };
+        is_any
+    }
+
+    /// Keeps this entry in mind.
+    fn meet(&mut self, index: usize, sample: &Sample<'_>, search: &Search<'_>) {
+        if sample.is_due && deadline(&sample.crowd.at(index)).is_past(search.now) {
+            return self.consider(SCORE_OVERDUE, index, sample, search);
+        }
+        let rank = search.rank(sample.crowd.uses().get(index).copied().unwrap_or(0));
+        if self.pool.wants(rank) {
+            self.pool.offer(rank, (sample.shard, sample.db), sample.crowd.at(index).key);
+        }
+    }
+
+    /// Whether some key was found that may go, and enough were looked at.
+    pub(crate) fn has_enough(&self, search: &Search<'_>) -> bool {
+        (self.best.score > 0 || !self.pool.is_empty()) && self.seen >= search.candidates_wanted()
     }
 
     /// Makes this entry the candidate if it scores higher than the present one. Of equals the first stays.
@@ -171,6 +225,11 @@ struct Sample<'s> {
     /// could be better than the best so far, because reading one may cost a cache miss, which the byte of
     /// uses does not.
     is_due: bool,
+}
+
+/// Whether an entry of this meta has a deadline.
+pub(crate) fn is_volatile(meta: u8) -> bool {
+    Meta(meta).is_volatile()
 }
 
 pub(crate) fn deadline(found: &Found<'_, Value>) -> Deadline {
@@ -204,6 +263,11 @@ impl<'k> Search<'k> {
             Policy::AllkeysRandom | Policy::VolatileRandom => 1,
             _ => self.eviction.samples as usize * CANDIDATES_PER_SAMPLE,
         }
+    }
+
+    /// How many leaves are looked over where each has a key or two that may go.
+    pub(crate) fn leaves_wanted(&self) -> usize {
+        self.candidates_wanted().div_ceil(CANDIDATES_PER_RARE_LEAF)
     }
 
     /// How well a key with this byte of uses can be spared, at this moment.
@@ -283,6 +347,7 @@ impl Keyspace {
         garbage: &mut Vec<Garbage>,
     ) -> Outcome {
         (evictor.best.score, evictor.seen) = (0, 0);
+        evictor.pool.obey(search.eviction.policy);
         let first = evictor.random.below(self.shards() as u64) as usize;
         let mut is_any_held = false;
         for n in 0..self.shards().max(LEAVES_MIN) {
@@ -292,12 +357,15 @@ impl Keyspace {
                 continue;
             };
             self.look_for(&mut shard, evictor, search);
-            if evictor.best.score > 0 && evictor.seen >= search.candidates_wanted() {
-                if evictor.best.shard == index {
+            if evictor.has_enough(search) {
+                if evictor.best.score > 0 && evictor.best.shard == index {
                     return self.take_best(&mut shard, evictor, search, garbage);
                 }
                 break;
             }
+        }
+        if evictor.best.score == 0 && self.recall(evictor, search) {
+            return self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage);
         }
         if evictor.best.score == 0 && is_any_held {
             for index in 0..self.shards() {
@@ -315,11 +383,35 @@ impl Keyspace {
         self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage)
     }
 
+    /// Makes the best of the keys that were kept the candidate, if one of them may still go. One that was
+    /// used since it was met has a worse rank by now, and waits for its turn again.
+    fn recall(&self, evictor: &mut Evictor, search: &Search<'_>) -> bool {
+        while let Some(kept) = evictor.pool.take() {
+            let Some(rank) = self.rank_of(&kept, search) else { continue };
+            if rank > kept.rank {
+                evictor.pool.offer(rank, (kept.shard, kept.db), &kept.key);
+                continue;
+            }
+            evictor.best = Candidate { score: 1, shard: kept.shard, db: kept.db, key: kept.key };
+            return true;
+        }
+        false
+    }
+
+    /// The present rank of a key, if it is there and may go.
+    fn rank_of(&self, kept: &Kept, search: &Search<'_>) -> Option<i64> {
+        let (shard, hash) = (self.shard(kept.shard), self.hash(&kept.key));
+        let map = &shard.db(kept.db)?.map;
+        let found = map.find(hash, &kept.key[..]).filter(|found| is_volatile(found.meta))?;
+        let byte = map.use_of(hash, found.key).unwrap_or(0);
+        Some(search.rank(byte))
+    }
+
     /// Looks over a leaf of one of the shard's databases.
     fn look_for(&self, shard: &mut Shard, evictor: &mut Evictor, search: &Search<'_>) {
         let Some(number) = search.draw_db(shard, evictor) else { return };
         let Some(db) = shard.db(number) else { return };
-        if search.eviction.policy.is_volatile() && db.volatile.keys < db.map.len() / RARE {
+        if search.eviction.policy.is_volatile() && db.has_rare_deadlines() {
             return self.look_for_rare((shard, number), evictor, search);
         }
         let place = evictor.draw_hash() as u32;
@@ -340,9 +432,13 @@ impl Keyspace {
         let mut teller = Teller::new(self, shard);
         teller.db = *db;
         let (db, stats, _) = shard.open(*db);
-        let Some(removed) = db.map.evict(&self.seeds.keys, self.hash(key), key) else { return Outcome::Key };
+        let hash = self.hash(key);
+        let Some(removed) = db.map.evict(&self.seeds.keys, hash, key) else { return Outcome::Key };
         let deadline = Meta(removed.meta).deadline(&removed.inline);
         db.volatile.forget(Meta(removed.meta), &removed.inline, removed.outside.as_deref());
+        if search.eviction.policy.is_volatile() {
+            note_gone(db, hash.order());
+        }
         teller.note(key, stats.count_gone(deadline.is_past(search.now)));
         teller.tell();
         discard(removed.outside, garbage);

@@ -5,6 +5,7 @@
 //! | `policy.rs` | the policies |
 //! | `choose.rs` | a key chosen from leaves at random |
 //! | `rare.rs` | the same where few keys may go |
+//! | `pool.rs` | those that were met then and not taken |
 //! | `beside.rs` | a key chosen from the leaf that is about to be written |
 //! | `uses.rs` | when or how often a key was used, in a byte |
 //! | `lru_clock.rs` | LRU: which byte stands for which time |
@@ -18,6 +19,7 @@ pub(crate) mod choose;
 mod choose_tests;
 pub(crate) mod lru_clock;
 pub(crate) mod policy;
+pub(crate) mod pool;
 pub(crate) mod rare;
 pub(crate) mod uses;
 #[cfg(test)]

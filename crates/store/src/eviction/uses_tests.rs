@@ -1,4 +1,5 @@
 //! When and how often keys were used: what counts as a use, what is told of it, and who goes by it.
+use crate::eviction::choose_tests::names;
 use crate::keyspace::tests::{NOW, keyspace};
 use crate::{
     Deadline, End, Eviction, Evictor, Expiry, Form, Key, Keyspace, Outcome, Policy, Settings, Usage, View,
@@ -182,11 +183,18 @@ fn idle_times_of_hours_are_told_within_an_eighth_while_all_else_goes_on() {
     }
 }
 
-/// Of 1000 keys every fifth was used lately. How many of those are among the 500 that stay.
+/// Of 1000 keys every fifth was used lately. How many of those are among the 500 that stay. Under a policy
+/// that is for keys with a deadline there are others beside them, which have none.
 fn lately_used_that_stay(policy: Policy, use_it: fn(&Keyspace, &Settings, &str)) -> usize {
     let (keyspace, settings) = (keyspace(4), settings(policy));
     tend(&keyspace, &settings, 0, 1);
     (0..1000).for_each(|n| set(&keyspace, &settings, at(1), &format!("k{n}")));
+    if policy.is_volatile() {
+        let due = Deadline::At(at(1_000_000));
+        let expire = |view: &mut View<'_>, key: &Key<'_>| assert!(view.set_deadline(key, due));
+        (0..1000).for_each(|n| with(&keyspace, &settings, at(1), &format!("k{n}"), expire));
+        (0..30_000).for_each(|n| set(&keyspace, &settings, at(1), &format!("stays{n}")));
+    }
     tend(&keyspace, &settings, 1, 30);
     (0..1000).step_by(5).for_each(|n| use_it(&keyspace, &settings, &format!("k{n}")));
     tend(&keyspace, &settings, 30, 35);
@@ -194,24 +202,56 @@ fn lately_used_that_stay(policy: Policy, use_it: fn(&Keyspace, &Settings, &str))
     for _ in 0..500 {
         assert_eq!(keyspace.evict(&mut evictor, at(35), &settings.eviction, &mut Vec::new()), Outcome::Key);
     }
+    let others = if policy.is_volatile() { 30_000 } else { 0 };
+    assert_eq!(keyspace.len(0), 500 + others);
     let stays = |n: &usize| with(&keyspace, &settings, at(35), &format!("k{n}"), |v, k| v.exists(k));
     (0..1000).step_by(5).filter(stays).count()
 }
 
 #[test]
 fn the_least_recently_used_go_first() {
-    let stay = lately_used_that_stay(Policy::AllkeysLru, |keyspace, settings, key| {
-        get(keyspace, settings, at(29), key);
-    });
-    assert!(stay >= 198, "{stay} of 200");
+    for policy in [Policy::AllkeysLru, Policy::VolatileLru] {
+        let stay = lately_used_that_stay(policy, |keyspace, settings, key| {
+            get(keyspace, settings, at(29), key);
+        });
+        assert!(stay >= 198, "{stay} of 200, {policy:?}");
+    }
 }
 
 #[test]
 fn the_least_frequently_used_go_first() {
-    let stay = lately_used_that_stay(Policy::AllkeysLfu, |keyspace, settings, key| {
-        (0..50).for_each(|_| get(keyspace, settings, at(2), key));
-    });
-    assert!(stay >= 198, "{stay} of 200");
+    for policy in [Policy::AllkeysLfu, Policy::VolatileLfu] {
+        let stay = lately_used_that_stay(policy, |keyspace, settings, key| {
+            (0..50).for_each(|_| get(keyspace, settings, at(2), key));
+        });
+        assert!(stay >= 198, "{stay} of 200, {policy:?}");
+    }
+}
+
+/// A search for one of few keys keeps others in mind, which are used before it is their turn.
+#[test]
+fn a_key_that_was_met_and_is_used_then_stays() {
+    let (keyspace, lru) = (keyspace(2), settings(Policy::VolatileLru));
+    let evict = |evictor: &mut Evictor| {
+        assert_eq!(keyspace.evict(evictor, at(35), &lru.eviction, &mut Vec::new()), Outcome::Key);
+    };
+    tend(&keyspace, &lru, 0, 1);
+    (0..10_000).for_each(|n| set(&keyspace, &lru, at(1), &format!("stays{n}")));
+    for n in 0..100 {
+        with(&keyspace, &lru, at(1), &format!("k{n}"), |view, key| {
+            view.put_string(key, b"v", Form::Auto, Expiry::At(at(1_000_000)));
+        });
+    }
+    tend(&keyspace, &lru, 1, 30);
+    let mut evictor = Evictor::new(1);
+    (0..20).for_each(|_| evict(&mut evictor));
+    let left = || names(&keyspace).into_iter().filter(|name| name.starts_with('k'));
+    let used: Vec<String> = left().step_by(2).collect();
+    used.iter().for_each(|name| get(&keyspace, &lru, at(30), name));
+    tend(&keyspace, &lru, 30, 35);
+    (0..30).for_each(|_| evict(&mut evictor));
+    let stay = left().filter(|name| used.contains(name)).count();
+    assert!(stay >= 39, "{stay} of 40");
 }
 
 #[test]

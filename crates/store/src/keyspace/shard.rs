@@ -45,6 +45,9 @@ struct Published {
     has_lent_others: bool,
 }
 
+/// Deadlines are rare where fewer than one key in so many has one.
+const RARE: u64 = 16;
+
 /// One database's part of a shard.
 pub(crate) struct Db {
     pub(crate) map: Map<Value>,
@@ -100,6 +103,11 @@ impl Buffers {
 impl Db {
     fn new() -> Db {
         Db { map: Map::new(), volatile: Volatile::default(), wheel: None }
+    }
+
+    /// Whether keys with a deadline are so few that a leaf chosen at random hardly ever holds one.
+    pub(crate) fn has_rare_deadlines(&self) -> bool {
+        self.volatile.keys < self.map.len() / RARE
     }
 
     pub(crate) fn is_overdue(found: &Found<'_, Value>, now: Millis) -> bool {

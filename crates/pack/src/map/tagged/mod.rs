@@ -248,6 +248,18 @@ impl<V, F: Form> Tagged<V, F> {
         })
     }
 
+    /// All entries, the one that came last first.
+    pub(crate) fn slots_from_newest(&self) -> impl Iterator<Item = Slot> + '_ {
+        let (leaf, kind) = (&self.block[..], Kind::of(&self.block));
+        let mut back = kind.sum_before(leaf, kind.count);
+        (0..kind.count).rev().map(move |index| {
+            let len = kind.len(leaf, index);
+            let slot = Slot { index, back, len };
+            back -= len;
+            slot
+        })
+    }
+
     #[inline(always)]
     pub(crate) fn parts(&self, slot: Slot) -> Parts<'_> {
         Parts::of::<F>(self.entry(slot))

@@ -73,11 +73,15 @@ pub(crate) struct Entries {
 }
 
 impl AclLog {
-    /// Adds what was refused. With a new entry at most `max_len` are kept.
+    /// Adds what was refused. With a new entry at most `max_len` are kept; none are where that is 0.
     pub(crate) fn note(&self, mut what: Refused, now: Millis, max_len: usize) {
         shorten(&mut what.object);
         shorten(&mut what.username);
         let mut entries = self.entries();
+        if max_len == 0 {
+            entries.list.clear();
+            return;
+        }
         let is_same = |entry: &Entry| {
             let (old, new) = (&entry.what, &what);
             (old.cause, old.context) == (new.cause, new.context)
@@ -158,7 +162,7 @@ mod tests {
         assert_eq!(log.entries().list.len(), 12, "what adds to an entry lets none go");
         log.note(refused("new"), Millis(0), 3);
         assert_eq!(shown(&log).len(), 3);
-        log.note(refused("newer"), Millis(0), 0);
+        log.note(refused("new"), Millis(0), 0);
         assert_eq!(shown(&log), []);
     }
 
