@@ -530,6 +530,7 @@ fn a_file_that_is_turned_on_and_fails_at_any_call_begins_when_the_disk_works() {
     let look = |live: &mut Live, (_, what): (Way, &str), reply: String| {
         if reply != "+OK" {
             assert!(reply.contains("Unable to turn on AOF. Check server logs."), "{what}: {reply}");
+            live.wait_for("aof_last_bgrewrite_status:err\r\n", None);
             live.push();
             live.disk.mend();
             assert_eq!(live.told("CONFIG SET appendonly yes appendfsync always"), "+OK", "{what}");

@@ -317,6 +317,9 @@ fn switch_append_only(server: &Server, next: &Config) -> Done {
     let is_possible = if next.append.is_wanted { append::prepare(server, next) } else { Ok(()) };
     is_possible.and_then(|()| append::start(server)).map_err(|error| {
         server.log.warning(&format!("Can't turn the append-only file on or off: {}", reason(&error)));
+        if next.append.is_wanted {
+            server.append.rewrites.has_failed.store(true, Relaxed);
+        }
         failed("appendonly", "Unable to turn on AOF. Check server logs.")
     })
 }

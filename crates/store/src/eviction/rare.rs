@@ -78,8 +78,9 @@ pub(crate) fn note_gone(db: &mut Db, place: u32) {
 /// Notes of this leaf that nothing waits there any more, if so. Fields of hashes wait like keys; where some
 /// do, the leaf's note may be early, and stays.
 fn note_if_done(db: &mut Db, place: u32) {
-    let waits = |crowd: Crowd<'_, Value>| crowd.iter().any(|found| earliest_of(&found) != NO_DEADLINE);
-    if !db.map.crowd(place).is_none_or(waits) {
+    let waits_for_nothing =
+        |crowd: Crowd<'_, Value>| crowd.iter().all(|found| earliest_of(&found) == NO_DEADLINE);
+    if db.map.crowd(place).is_some_and(waits_for_nothing) {
         db.map.note_leaf(place, NO_DEADLINE);
     }
 }
