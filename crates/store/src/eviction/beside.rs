@@ -116,7 +116,7 @@ impl Keyspace {
         beside: &Beside,
         garbage: &mut Vec<Garbage>,
     ) -> u32 {
-        let search = Search::new(now, eviction, &self.uses);
+        let search = Search::new(now, eviction, self);
         let beside = &Beside { coming_bytes: beside.coming_bytes.min(IN_LEAF_BYTES_MAX), ..*beside };
         let evicted = {
             let mut shard = self.shard_of(beside.hash);
@@ -170,7 +170,7 @@ impl Keyspace {
             return 0;
         }
         let hash = Hash(evictor.draw_hash());
-        let search = Search::new(now, eviction, &self.uses);
+        let search = Search::new(now, eviction, self);
         let Some(db) = search.draw_db(&self.shard_of(hash), evictor) else { return 0 };
         let urgency = SEVERAL_URGENCY;
         let beside = Beside { db, hash, coming_bytes: 0, excess_bytes: wanted_bytes, urgency };

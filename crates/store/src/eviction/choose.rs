@@ -12,7 +12,7 @@ use crate::Keyspace;
 use crate::entry::Meta;
 use crate::eviction::beside::Seen;
 use crate::eviction::policy::{Eviction, Policy};
-use crate::eviction::pool::{Kept, Pool};
+use crate::eviction::pool::Pool;
 use crate::eviction::rare::note_gone;
 use crate::eviction::uses::{Tracking, Uses};
 use crate::expiry::deadline::Deadline;
@@ -22,6 +22,7 @@ use crate::keyspace::garbage::Garbage;
 use crate::keyspace::shard::{Db, Shard, discard};
 use crate::value::Value;
 use base::Millis;
+use base::hash::Seed;
 use base::random::Random;
 use pack::map::{Crowd, Found};
 use std::sync::atomic::Ordering;
@@ -87,6 +88,14 @@ struct Candidate {
     shard: usize,
     db: u16,
     key: Vec<u8>,
+}
+
+impl Candidate {
+    fn note(&mut self, score: u64, (shard, db): (usize, u16), key: &[u8]) {
+        (self.score, self.shard, self.db) = (score, shard, db);
+        self.key.clear();
+        self.key.extend_from_slice(key);
+    }
 }
 
 /// See [`Uses::idle_us`].
@@ -188,7 +197,7 @@ impl Evictor {
         }
         let rank = search.rank(sample.crowd.uses().get(index).copied().unwrap_or(0));
         if self.pool.wants(rank) {
-            self.pool.offer(rank, (sample.shard, sample.db), sample.crowd.at(index).key);
+            self.pool.offer(rank, sample.db, search.seed.hash(sample.crowd.at(index).key));
         }
     }
 
@@ -208,10 +217,7 @@ impl Evictor {
             score = SCORE_OVERDUE;
         }
         if score > self.best.score {
-            self.best.score = score;
-            (self.best.shard, self.best.db) = (sample.shard, sample.db);
-            self.best.key.clear();
-            self.best.key.extend_from_slice(sample.crowd.at(index).key);
+            self.best.note(score, (sample.shard, sample.db), sample.crowd.at(index).key);
         }
     }
 }
@@ -241,11 +247,12 @@ pub(crate) struct Search<'k> {
     now: Millis,
     pub(crate) eviction: Eviction,
     uses: &'k Uses,
+    seed: &'k Seed,
 }
 
 impl<'k> Search<'k> {
-    pub(crate) fn new(now: Millis, eviction: &Eviction, uses: &'k Uses) -> Search<'k> {
-        Search { now, eviction: *eviction, uses }
+    pub(crate) fn new(now: Millis, eviction: &Eviction, keyspace: &'k Keyspace) -> Search<'k> {
+        Search { now, eviction: *eviction, uses: &keyspace.uses, seed: &keyspace.seeds.keys }
     }
 
     /// The rank of a key with this byte of uses: the lower, the sooner it goes. Unlike [`Search::score`],
@@ -327,7 +334,7 @@ impl Keyspace {
         eviction: &Eviction,
         garbage: &mut Vec<Garbage>,
     ) -> Outcome {
-        let search = Search::new(now, eviction, &self.uses);
+        let search = Search::new(now, eviction, self);
         match eviction.policy {
             Policy::NoEviction => Outcome::Nothing,
             policy if policy.is_volatile() && self.supply.is_spent() => Outcome::Nothing,
@@ -364,8 +371,10 @@ impl Keyspace {
                 break;
             }
         }
-        if evictor.best.score == 0 && self.recall(evictor, search) {
-            return self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage);
+        if evictor.best.score == 0
+            && let Some(outcome) = self.take_kept(evictor, search, garbage)
+        {
+            return outcome;
         }
         if evictor.best.score == 0 && is_any_held {
             for index in 0..self.shards() {
@@ -383,28 +392,34 @@ impl Keyspace {
         self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage)
     }
 
-    /// Makes the best of the keys that were kept the candidate, if one of them may still go. One that was
-    /// used since it was met has a worse rank by now, and waits for its turn again.
-    fn recall(&self, evictor: &mut Evictor, search: &Search<'_>) -> bool {
+    /// Removes the best of the keys that were kept, if one of them may still go. One that was used since it
+    /// was met has a worse rank by now, and waits for its turn again.
+    fn take_kept(
+        &self,
+        evictor: &mut Evictor,
+        search: &Search<'_>,
+        garbage: &mut Vec<Garbage>,
+    ) -> Option<Outcome> {
         while let Some(kept) = evictor.pool.take() {
-            let Some(rank) = self.rank_of(&kept, search) else { continue };
+            let mut shard = self.shard_of(kept.hash);
+            let Some(crowd) = shard.db(kept.db).and_then(|db| db.map.crowd(kept.hash.order())) else {
+                continue;
+            };
+            let is_it = |index: &usize| {
+                crowd.tag(*index) == kept.hash.tag()
+                    && is_volatile(crowd.meta(*index))
+                    && search.seed.hash(crowd.at(*index).key) == kept.hash
+            };
+            let Some(index) = (0..crowd.len()).find(is_it) else { continue };
+            let rank = search.rank(crowd.uses().get(index).copied().unwrap_or(0));
             if rank > kept.rank {
-                evictor.pool.offer(rank, (kept.shard, kept.db), &kept.key);
+                evictor.pool.offer(rank, kept.db, kept.hash);
                 continue;
             }
-            evictor.best = Candidate { score: 1, shard: kept.shard, db: kept.db, key: kept.key };
-            return true;
+            evictor.best.note(1, (shard.index as usize, kept.db), crowd.at(index).key);
+            return Some(self.take_best(&mut shard, evictor, search, garbage));
         }
-        false
-    }
-
-    /// The present rank of a key, if it is there and may go.
-    fn rank_of(&self, kept: &Kept, search: &Search<'_>) -> Option<i64> {
-        let (shard, hash) = (self.shard(kept.shard), self.hash(&kept.key));
-        let map = &shard.db(kept.db)?.map;
-        let found = map.find(hash, &kept.key[..]).filter(|found| is_volatile(found.meta))?;
-        let byte = map.use_of(hash, found.key).unwrap_or(0);
-        Some(search.rank(byte))
+        None
     }
 
     /// Looks over a leaf of one of the shard's databases.
@@ -420,7 +435,8 @@ impl Keyspace {
         }
     }
 
-    /// Removes the candidate. Another thread may have removed it meanwhile, which counts as done.
+    /// Removes the candidate. Another thread may have removed it meanwhile, or taken its deadline away, which
+    /// counts as done.
     fn take_best(
         &self,
         shard: &mut Shard,
@@ -432,11 +448,15 @@ impl Keyspace {
         let mut teller = Teller::new(self, shard);
         teller.db = *db;
         let (db, stats, _) = shard.open(*db);
-        let hash = self.hash(key);
-        let Some(removed) = db.map.evict(&self.seeds.keys, hash, key) else { return Outcome::Key };
+        let (hash, is_volatile_only) = (search.seed.hash(key), search.eviction.policy.is_volatile());
+        let may_go = |found: Found<'_, Value>| !is_volatile_only || is_volatile(found.meta);
+        if !db.map.find(hash, &key[..]).is_some_and(may_go) {
+            return Outcome::Key;
+        }
+        let Some(removed) = db.map.evict(search.seed, hash, key) else { return Outcome::Key };
         let deadline = Meta(removed.meta).deadline(&removed.inline);
         db.volatile.forget(Meta(removed.meta), &removed.inline, removed.outside.as_deref());
-        if search.eviction.policy.is_volatile() {
+        if is_volatile_only {
             note_gone(db, hash.order());
         }
         teller.note(key, stats.count_gone(deadline.is_past(search.now)));

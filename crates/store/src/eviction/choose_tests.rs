@@ -3,6 +3,7 @@ use crate::keyspace::tests::{NOW, keyspace, set, with};
 use crate::{Deadline, End, Eviction, Evictor, Expiry, Keyspace, Lifetime, Outcome, Policy};
 use base::Millis;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const VOLATILE: [Policy; 4] =
     [Policy::VolatileLru, Policy::VolatileLfu, Policy::VolatileRandom, Policy::VolatileTtl];
@@ -258,5 +259,39 @@ fn leaves_are_not_scheduled_ever_again_for_the_same_time() {
         let items = keyspace.shard(0).db(0).and_then(|db| db.wheel.as_ref().map(|wheel| wheel.len()));
         assert!(items.is_some_and(|items| items < 2_500), "{items:?} {policy:?}");
         with(&keyspace, now, "hash7", |view, key| assert_eq!(view.hash(key).unwrap().unwrap().len(), 1));
+    }
+}
+
+/// A search lets go of a shard in which it has found a key, to look into others, or keeps the key in mind for
+/// the next search. Meanwhile its deadline may be taken away.
+#[test]
+fn a_key_that_loses_its_deadline_while_another_thread_evicts_stays() {
+    for (policy, others) in [Policy::VolatileLru, Policy::VolatileLfu].into_iter().zip([0, 5_000]) {
+        let keyspace = keyspace(2);
+        (0..others).for_each(|n| set(&keyspace, &format!("k{n}"), "v", Expiry::Clear));
+        let (is_over, mut lost) = (AtomicBool::new(false), 0);
+        std::thread::scope(|scope| {
+            let evicts = scope.spawn(|| {
+                let mut evictor = Evictor::new(9);
+                while !is_over.load(Relaxed) {
+                    evict(&keyspace, &mut evictor, policy);
+                }
+            });
+            for n in 0..20_000 {
+                let name = format!("timed{}", n % 64);
+                set(&keyspace, &name, "v", later(1_000_000 + n));
+                // Others stand beside it, so that it is not found at once.
+                set(&keyspace, &format!("other{}", n % 32), "v", later(1_000_000 + n));
+                let persists =
+                    with(&keyspace, NOW, &name, |view, key| view.set_deadline(key, Deadline::Never));
+                let is_there = with(&keyspace, NOW, &name, |view, key| view.exists(key));
+                lost += usize::from(persists && !is_there);
+                with(&keyspace, NOW, &name, |view, key| view.remove(key));
+            }
+            is_over.store(true, Relaxed);
+            evicts.join().expect("it ends");
+        });
+        assert!(keyspace.stats().evicted > 1_000);
+        assert_eq!(lost, 0, "{policy:?}");
     }
 }

@@ -9,14 +9,12 @@
 //!
 //! What is kept is a note, not a claim: by its turn the key may have been used, or be gone.
 use crate::Policy;
+use base::hash::Hash;
 
 /// So many keys are kept. With the keys of five leaves a search, what goes is on average among the tenth that
 /// was not used for longest, and never far beyond: ten leaves and no memory are as good on average, and worse
 /// at times.
 const KEPT: usize = 16;
-/// A longer key is not kept.
-const KEY_BYTES_MAX: usize = 512;
-
 /// See the file's opener.
 #[derive(Default)]
 pub(crate) struct Pool {
@@ -25,13 +23,12 @@ pub(crate) struct Pool {
     policy: Option<Policy>,
 }
 
-/// A key, and where it was met.
+/// A key that was met, known by its hash.
 pub(crate) struct Kept {
     /// The lower, the sooner it goes ([`crate::eviction::choose::Search::rank`]).
     pub(crate) rank: i64,
-    pub(crate) shard: usize,
     pub(crate) db: u16,
-    pub(crate) key: Vec<u8>,
+    pub(crate) hash: Hash,
 }
 
 impl Pool {
@@ -52,19 +49,16 @@ impl Pool {
     }
 
     /// Keeps this key, if it is not worse than all others.
-    pub(crate) fn offer(&mut self, rank: i64, (shard, db): (usize, u16), key: &[u8]) {
-        if key.len() > KEY_BYTES_MAX || !self.wants(rank) {
-            return;
-        }
-        let is_it = |kept: &Kept| (kept.shard, kept.db) == (shard, db) && kept.key == key;
-        if let Some(kept) = self.kept.iter_mut().find(|kept| is_it(kept)) {
+    pub(crate) fn offer(&mut self, rank: i64, db: u16, hash: Hash) {
+        let it = self.kept.iter_mut().find(|kept| (kept.db, kept.hash) == (db, hash));
+        if let Some(kept) = it {
             kept.rank = rank;
         } else if self.kept.len() < KEPT {
-            self.kept.push(Kept { rank, shard, db, key: key.to_vec() });
-        } else if let Some(kept) = self.kept.iter_mut().max_by_key(|kept| kept.rank) {
-            (kept.rank, kept.shard, kept.db) = (rank, shard, db);
-            kept.key.clear();
-            kept.key.extend_from_slice(key);
+            self.kept.push(Kept { rank, db, hash });
+        } else if let Some(kept) = self.kept.iter_mut().max_by_key(|kept| kept.rank)
+            && rank < kept.rank
+        {
+            *kept = Kept { rank, db, hash };
         }
     }
 
@@ -82,14 +76,11 @@ mod tests {
     #[test]
     fn the_best_are_kept_each_once_and_go_in_order() {
         let mut pool = Pool::default();
-        for n in 0..100_i64 {
-            let rank = n * 37 % 100;
-            pool.offer(rank, (rank as usize % 7, 0), format!("k{rank}").as_bytes());
-        }
-        pool.offer(4, (4, 0), b"k4");
-        pool.offer(-1, (0, 0), &[b'k'; KEY_BYTES_MAX + 1]);
+        let mut offer = |rank: i64, name: u64| pool.offer(rank, 0, Hash(name));
+        (0..100).map(|n| n * 37 % 100).for_each(|rank| offer(rank, rank as u64));
+        offer(4, 4);
         // It has been used since.
-        pool.offer(9, (3, 0), b"k3");
+        offer(9, 3);
         let taken: Vec<i64> = std::iter::from_fn(|| pool.take()).map(|kept| kept.rank).collect();
         assert_eq!(taken, [0, 1, 2, 4, 5, 6, 7, 8, 9, 9, 10, 11, 12, 13, 14, 15]);
         assert!(pool.is_empty());
@@ -99,7 +90,7 @@ mod tests {
     fn nothing_is_kept_beyond_a_change_of_policy() {
         let mut pool = Pool::default();
         pool.obey(Policy::VolatileLru);
-        pool.offer(1, (0, 0), b"k");
+        pool.offer(1, 0, Hash(7));
         pool.obey(Policy::VolatileLru);
         assert!(!pool.is_empty());
         pool.obey(Policy::VolatileLfu);
