@@ -63,6 +63,9 @@ const CANDIDATES_PER_SAMPLE: usize = 16;
 const CANDIDATES_PER_LEAF: usize = 8;
 /// Where few keys may go those that were met and not taken are kept, as by Redis, and half the leaves do.
 const CANDIDATES_PER_RARE_LEAF: usize = CANDIDATES_PER_SAMPLE;
+/// A leaf that was found by one of the few keys counts for so many if that has gone, or only fields of hashes
+/// wait there: these may be everywhere, and to tell takes as long as to look over a leaf.
+const CANDIDATES_PER_VAIN_LEAF: usize = CANDIDATES_PER_RARE_LEAF / 4;
 /// Of a leaf with few keys that may go, one is looked for, from the newest on: such keys come and go beside
 /// others that stay. One leaf in so many is looked over whole, for those behind the first.
 const WHOLE_LEAVES: u64 = 4;
@@ -186,7 +189,7 @@ impl Evictor {
             true => crowd.having(is_volatile).for_each(&mut meet),
             false => crowd.newest_having(is_volatile).into_iter().for_each(&mut meet),
         }
-        self.seen += if is_any { CANDIDATES_PER_RARE_LEAF } else { 1 };
+        self.seen += if is_any { CANDIDATES_PER_RARE_LEAF } else { CANDIDATES_PER_VAIN_LEAF };
         is_any
     }
 
