@@ -41,8 +41,8 @@ unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
         if ffi::lua_getmetatable(state, 1) != 0 {
             check_writable(state);
         }
-        // As C's casts make it an `int`: what does not fit into 64 bits, or is no number, has none of the
-        // lowest.
+        // Cut to 32 bits, as C's casts to `int` do it: what does not fit into 64 bits, or is no number,
+        // becomes 0.
         let place = if place.abs() < BEYOND { i64::from(place as i64 as c_int) } else { 0 };
         if end - place > MOVED_MAX {
             ffi::lua_pushvalue(state, ffi::lua_upvalueindex(MOVES));

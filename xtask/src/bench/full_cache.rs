@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `allkeys-lru`, `allkeys-lfu`, `allkeys-random` | SET under that policy |
 //! | `volatile-lru`, `volatile-ttl` | SET with a deadline, up to eleven days away |
-//! | `volatile-few` | the same under `volatile-lru`, beside keys without one that fill [`STAYING`] of it |
+//! | `volatile-few` | the same under `volatile-lru`; keys without one fill [`STAYING`] of the limit |
 //! | `reads` | under `allkeys-lru` three GETs for each SET, of keys that were set lately |
 //! | `bursts` | under `allkeys-lru` forty SETs of 500,000 bytes, each of which has thousands of keys go |
 //!

@@ -44,17 +44,17 @@ impl<'m, V, F: Form> Crowd<'m, V, F> {
     /// of many are read without a decision in between: the processor fetches them together.
     pub fn having(&self, is_such: impl Fn(u8) -> bool) -> impl Iterator<Item = usize> {
         let (leaf, mut slots) = (self.leaf, self.leaf.slots());
-        let (mut end, mut such) = (0, 0_u64);
+        let (mut begin, mut end, mut such) = (0, 0, 0_u64);
         std::iter::from_fn(move || {
             while such == 0 {
                 let metas = slots.by_ref().take(u64::BITS as usize).map(|slot| leaf.meta(slot));
                 let count = metas.zip(0..).map(|(meta, bit)| such |= u64::from(is_such(meta)) << bit).count();
-                end += count;
                 if count == 0 {
                     return None;
                 }
+                (begin, end) = (end, end + count);
             }
-            let index = (end - 1) / u64::BITS as usize * u64::BITS as usize + such.trailing_zeros() as usize;
+            let index = begin + such.trailing_zeros() as usize;
             such &= such - 1;
             Some(index)
         })

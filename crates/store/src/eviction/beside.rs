@@ -19,7 +19,7 @@
 //! The room that a key leaves is what the new one needs, so in the usual case nothing is allocated and no
 //! leaf moves.
 use crate::entry::Meta;
-use crate::eviction::choose::{Evictor, Search, deadline};
+use crate::eviction::choose::{Evictor, Search, deadline, is_volatile};
 use crate::eviction::uses::Tracking;
 use crate::expiry::deadline::Deadline;
 use crate::expiry::notes::NO_DEADLINE;
@@ -216,12 +216,12 @@ fn next_to_go(
 /// Of those used at one time the first, which came before the others; of those used equally often a random
 /// one (`choose.rs` says why).
 fn worst(crowd: &Crowd<'_, Value>, evictor: &mut Evictor, search: &Search<'_>, tag: u8) -> Option<Worst> {
-    let is_volatile = search.eviction.policy.is_volatile();
-    if crowd.len() == 0 || is_volatile && crowd.leaf_note().note == NO_DEADLINE {
+    let is_volatile_only = search.eviction.policy.is_volatile();
+    if crowd.len() == 0 || is_volatile_only && crowd.leaf_note().note == NO_DEADLINE {
         return None;
     }
     let may_go =
-        |index: usize| crowd.tag(index) != tag && (!is_volatile || Meta(crowd.meta(index)).is_volatile());
+        |index: usize| crowd.tag(index) != tag && (!is_volatile_only || is_volatile(crowd.meta(index)));
     if search.eviction.policy == Policy::VolatileTtl {
         return soonest(crowd, tag);
     }

@@ -61,7 +61,8 @@ const CANDIDATES_PER_SAMPLE: usize = 16;
 /// that of the five that Redis draws and those that it has kept: one of the tenth that was not used for
 /// longest.
 const CANDIDATES_PER_LEAF: usize = 8;
-/// Where few keys may go those that were met and not taken are kept, as by Redis, and half the leaves do.
+/// Where few keys may go those that were met and not taken are kept, as by Redis, and half the leaves are
+/// enough.
 const CANDIDATES_PER_RARE_LEAF: usize = CANDIDATES_PER_SAMPLE;
 /// A leaf that was found by one of the few keys counts for so many if that has gone, or only fields of hashes
 /// wait there: these may be everywhere, and to tell takes as long as to look over a leaf.
@@ -129,19 +130,12 @@ impl Evictor {
     }
 
     /// Looks over one leaf of a database, and says whether it has a key that may go.
-    pub(crate) fn look_over(
-        &mut self,
-        crowd: &Crowd<'_, Value>,
-        search: &Search<'_>,
-        shard: usize,
-        db: u16,
-    ) -> bool {
-        let sample = Sample { crowd, shard, db, is_due: search.is_due(crowd) };
-        let seen_before = self.seen;
+    fn look_over(&mut self, sample: &Sample<'_>, search: &Search<'_>) -> bool {
+        let (crowd, seen_before) = (sample.crowd, self.seen);
         if search.eviction.policy == Policy::AllkeysRandom {
             if crowd.len() > 0 {
                 let index = self.random.below(crowd.len() as u64) as usize;
-                self.consider(1, index, &sample, search);
+                self.consider(1, index, sample, search);
             }
             return crowd.len() > 0;
         }
@@ -155,7 +149,7 @@ impl Evictor {
                 Tracking::Frequency => search.score(byte) << 32 | self.random.next_u64() >> 32,
                 Tracking::Recency => search.score(byte),
             };
-            self.consider(score, index, &sample, search);
+            self.consider(score, index, sample, search);
         };
         match search.eviction.policy.is_volatile() {
             true => crowd.having(is_volatile).for_each(&mut look_at),
@@ -168,22 +162,16 @@ impl Evictor {
     }
 
     /// The same for a leaf that was found by one of the few keys that may go.
-    pub(crate) fn look_over_rare(
-        &mut self,
-        crowd: &Crowd<'_, Value>,
-        search: &Search<'_>,
-        shard: usize,
-        db: u16,
-    ) -> bool {
+    pub(crate) fn look_over_rare(&mut self, sample: &Sample<'_>, search: &Search<'_>) -> bool {
         if search.eviction.policy.tracking() == Tracking::Off {
-            return self.look_over(crowd, search, shard, db);
+            return self.look_over(sample, search);
         }
-        let sample = Sample { crowd, shard, db, is_due: search.is_due(crowd) };
+        let crowd = sample.crowd;
         let is_whole = sample.is_due || self.random.below(WHOLE_LEAVES) == 0;
         let mut is_any = false;
         let mut meet = |index| {
             is_any = true;
-            self.meet(index, &sample, search);
+            self.meet(index, sample, search);
         };
         match is_whole {
             true => crowd.having(is_volatile).for_each(&mut meet),
@@ -196,7 +184,7 @@ impl Evictor {
     /// Keeps this entry in mind.
     fn meet(&mut self, index: usize, sample: &Sample<'_>, search: &Search<'_>) {
         if sample.is_due && deadline(&sample.crowd.at(index)).is_past(search.now) {
-            return self.consider(SCORE_OVERDUE, index, sample, search);
+            return self.best.note(SCORE_OVERDUE, (sample.shard, sample.db), sample.crowd.at(index).key);
         }
         let rank = search.rank(sample.crowd.uses().get(index).copied().unwrap_or(0));
         if self.pool.wants(rank) {
@@ -226,7 +214,7 @@ impl Evictor {
 }
 
 /// One leaf, and where it is.
-struct Sample<'s> {
+pub(crate) struct Sample<'s> {
     crowd: &'s Crowd<'s, Value>,
     shard: usize,
     db: u16,
@@ -234,6 +222,16 @@ struct Sample<'s> {
     /// could be better than the best so far, because reading one may cost a cache miss, which the byte of
     /// uses does not.
     is_due: bool,
+}
+
+impl<'s> Sample<'s> {
+    pub(crate) fn new(
+        crowd: &'s Crowd<'s, Value>,
+        (shard, db): (usize, u16),
+        search: &Search<'_>,
+    ) -> Sample<'s> {
+        Sample { crowd, shard, db, is_due: search.is_due(crowd) }
+    }
 }
 
 /// Whether an entry of this meta has a deadline.
@@ -374,25 +372,32 @@ impl Keyspace {
                 break;
             }
         }
-        if evictor.best.score == 0
-            && let Some(outcome) = self.take_kept(evictor, search, garbage)
-        {
-            return outcome;
-        }
-        if evictor.best.score == 0 && is_any_held {
+        let mut taken = self.take_found(evictor, search, garbage);
+        if taken.is_none() && is_any_held {
             for index in 0..self.shards() {
                 self.look_for(&mut self.shard(index), evictor, search);
             }
+            taken = self.take_found(evictor, search, garbage);
         }
-        if evictor.best.score == 0 {
-            // Where few keys have a deadline, a leaf drawn at random hardly ever holds one, so the wheel
-            // names a leaf.
-            return match search.eviction.policy.is_volatile() {
-                true => self.evict_soonest(search.now, garbage),
-                false => Outcome::Nothing,
-            };
+        // Where few keys have a deadline, a leaf drawn at random hardly ever holds one, so the wheel names a
+        // leaf.
+        taken.unwrap_or_else(|| match search.eviction.policy.is_volatile() {
+            true => self.evict_soonest(search.now, garbage),
+            false => Outcome::Nothing,
+        })
+    }
+
+    /// Removes the candidate, or else the best of the keys that were kept. None if there is neither.
+    fn take_found(
+        &self,
+        evictor: &mut Evictor,
+        search: &Search<'_>,
+        garbage: &mut Vec<Garbage>,
+    ) -> Option<Outcome> {
+        match evictor.best.score {
+            0 => self.take_kept(evictor, search, garbage),
+            _ => Some(self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage)),
         }
-        self.take_best(&mut self.shard(evictor.best.shard), evictor, search, garbage)
     }
 
     /// Removes the best of the keys that were kept, if one of them may still go. One that was used since it
@@ -434,7 +439,7 @@ impl Keyspace {
         }
         let place = evictor.draw_hash() as u32;
         if let Some(crowd) = search.crowd(db, place) {
-            evictor.look_over(&crowd, search, shard.index as usize, number);
+            evictor.look_over(&Sample::new(&crowd, (shard.index as usize, number), search), search);
         }
     }
 
@@ -452,8 +457,8 @@ impl Keyspace {
         teller.db = *db;
         let (db, stats, _) = shard.open(*db);
         let (hash, is_volatile_only) = (search.seed.hash(key), search.eviction.policy.is_volatile());
-        let may_go = |found: Found<'_, Value>| !is_volatile_only || is_volatile(found.meta);
-        if !db.map.find(hash, &key[..]).is_some_and(may_go) {
+        let may_go = |found: Found<'_, Value>| is_volatile(found.meta);
+        if is_volatile_only && !db.map.find(hash, &key[..]).is_some_and(may_go) {
             return Outcome::Key;
         }
         let Some(removed) = db.map.evict(search.seed, hash, key) else { return Outcome::Key };

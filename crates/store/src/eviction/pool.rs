@@ -15,6 +15,7 @@ use base::hash::Hash;
 /// was not used for longest, and never far beyond: ten leaves and no memory are as good on average, and worse
 /// at times.
 const KEPT: usize = 16;
+
 /// See the file's opener.
 #[derive(Default)]
 pub(crate) struct Pool {
@@ -43,7 +44,7 @@ impl Pool {
         }
     }
 
-    /// Whether a key of this rank would be kept.
+    /// Whether a key of this rank would be kept: to be asked before it is hashed.
     pub(crate) fn wants(&self, rank: i64) -> bool {
         self.kept.len() < KEPT || self.kept.iter().any(|kept| rank < kept.rank)
     }

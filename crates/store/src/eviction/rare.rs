@@ -12,14 +12,14 @@
 //! those is found by one draw and dropped, and since a key that comes schedules one item at most, a search
 //! meets about as many as have come since the one before.
 use crate::Keyspace;
-use crate::eviction::choose::{Evictor, Search};
+use crate::eviction::choose::{Evictor, Sample, Search};
 use crate::expiry::notes::{NO_DEADLINE, is_needed};
 use crate::expiry::timer::earliest_of;
 use crate::keyspace::shard::{Db, Shard};
 use crate::value::Value;
 use pack::map::Crowd;
 
-/// A search draws at most so many items of a shard for each leaf that it looks over.
+/// A search draws at most so many items of a shard for each leaf that it wants.
 const DRAWS_PER_LEAF: usize = 2;
 
 impl Keyspace {
@@ -54,7 +54,7 @@ fn look_for_one(
     let place = item.range.first + evictor.random.below(leaves) as u32;
     let Some(crowd) = db.map.crowd(place) else { return true };
     if crowd.leaf_note().note != NO_DEADLINE {
-        if evictor.look_over_rare(&crowd, search, shard, number) {
+        if evictor.look_over_rare(&Sample::new(&crowd, (shard, number), search), search) {
             return true;
         }
         note_if_done(db, place);

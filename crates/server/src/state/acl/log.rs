@@ -75,13 +75,12 @@ pub(crate) struct Entries {
 impl AclLog {
     /// Adds what was refused. With a new entry at most `max_len` are kept; none are where that is 0.
     pub(crate) fn note(&self, mut what: Refused, now: Millis, max_len: usize) {
-        shorten(&mut what.object);
-        shorten(&mut what.username);
         let mut entries = self.entries();
         if max_len == 0 {
-            entries.list.clear();
-            return;
+            return entries.list.clear();
         }
+        shorten(&mut what.object);
+        shorten(&mut what.username);
         let is_same = |entry: &Entry| {
             let (old, new) = (&entry.what, &what);
             (old.cause, old.context) == (new.cause, new.context)
