@@ -348,7 +348,7 @@ fn a_second_server_in_the_folder_of_a_first_disturbs_nothing() {
     assert!(second.log().contains("another server uses the folder"), "{}", second.log());
     assert_eq!(seen(&folder), before);
     // One that only saves may share a folder, as in Redis: each replaces the dump file as a whole.
-    home.told("CONFIG SET rdb-key-save-delay 5000\r\nDEBUG POPULATE 500\r\nBGSAVE");
+    home.told("CONFIG SET rdb-key-save-delay 100000\r\nDEBUG POPULATE 500\r\nBGSAVE");
     home.wait_for("new file", |home| (home.left_over() == 1).then_some(()));
     second.start(&[&there[..], &SAVES].concat());
     assert_eq!(home.left_over(), 1, "the other's file is not taken for one that was left");
