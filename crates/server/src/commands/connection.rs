@@ -56,7 +56,7 @@ const ECHO: ServerCommand = ServerCommand {
 const HELLO: ServerCommand = ServerCommand {
     name: "HELLO",
     arity: Arity::AtLeast(1),
-    flags: UNKNOWN_CLIENT,
+    flags: UNKNOWN_CLIENT.or(Flags::HEARS_LESS),
     acl: Acl::CONNECTION,
     doc: Doc {
         group: Group::Connection,
@@ -108,7 +108,7 @@ const SELECT: ServerCommand = ServerCommand {
 const QUIT: ServerCommand = ServerCommand {
     name: "QUIT",
     arity: Arity::AtLeast(1),
-    flags: UNKNOWN_CLIENT.or(Flags::NEVER_QUEUED),
+    flags: UNKNOWN_CLIENT.or(Flags::NEVER_QUEUED).or(Flags::HEARS_LESS),
     acl: Acl::CONNECTION,
     doc: Doc {
         summary: "Ends the connection.",
@@ -122,7 +122,7 @@ const QUIT: ServerCommand = ServerCommand {
 const RESET: ServerCommand = ServerCommand {
     name: "RESET",
     arity: Arity::Exactly(1),
-    flags: UNKNOWN_CLIENT.or(Flags::NEVER_QUEUED),
+    flags: UNKNOWN_CLIENT.or(Flags::NEVER_QUEUED).or(Flags::HEARS_LESS),
     acl: Acl::CONNECTION,
     doc: Doc { since: "6.2.0", summary: "Makes the connection as if it were new.", ..SINCE_FIRST },
     run: ServerRun::Anywhere(reset),

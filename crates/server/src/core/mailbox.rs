@@ -67,6 +67,22 @@ impl Message {
         }
     }
 
+    /// Whether it is for clients, who are told something.
+    fn is_told(&self) -> bool {
+        match self {
+            Message::Feed(..) | Message::Published(_) | Message::Invalidated(_) | Message::Redirected(..) => {
+                true
+            }
+            Message::Listen
+            | Message::Adopt(_)
+            | Message::UsersChanged
+            | Message::Killed(_)
+            | Message::Served(..)
+            | Message::Unblocked(..)
+            | Message::Returned => false,
+        }
+    }
+
     /// About how many bytes clients get of it all together, where these may be many.
     fn owed_bytes(&self) -> usize {
         match self {
@@ -166,6 +182,17 @@ impl Mailbox {
         is_much
     }
 
+    /// These were taken out.
+    fn note_taken(&self, inbox: &mut Inbox, taken: &[Message]) {
+        inbox.bytes -= taken.iter().map(Message::bytes).sum::<usize>();
+        let owed_bytes = taken.iter().map(Message::owed_bytes).fold(0, usize::saturating_add);
+        inbox.owed_bytes = inbox.owed_bytes.saturating_sub(owed_bytes);
+        if inbox.messages.is_empty() {
+            inbox.messages.shrink_to(MESSAGES_KEPT);
+            self.has_mail.store(false, Ordering::Release);
+        }
+    }
+
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -250,20 +277,33 @@ impl Mailboxes {
     pub(crate) fn take(&self, worker: usize, into: &mut Vec<Message>) {
         let mailbox = &self.boxes[worker];
         let mut inbox = mailbox.inbox();
-        let (mut taken_bytes, mut owed_bytes) = (0, 0usize);
+        let (mut taken_bytes, start) = (0, into.len());
         while taken_bytes < TAKEN_BYTES
             && let Some(message) = inbox.messages.pop_front()
         {
             taken_bytes += message.bytes();
-            owed_bytes = owed_bytes.saturating_add(message.owed_bytes());
             into.push(message);
         }
-        inbox.bytes -= taken_bytes;
-        inbox.owed_bytes = inbox.owed_bytes.saturating_sub(owed_bytes);
-        if inbox.messages.is_empty() {
-            inbox.messages.shrink_to(MESSAGES_KEPT);
-            mailbox.has_mail.store(false, Ordering::Release);
+        mailbox.note_taken(&mut inbox, &into[start..]);
+    }
+
+    /// The same in the middle of a batch, and only of what clients are told: the rest stays for its end, and
+    /// so does what was told after users have changed, since who listens may not hear it any more.
+    pub(crate) fn take_told(&self, worker: usize, into: &mut Vec<Message>) {
+        let mailbox = &self.boxes[worker];
+        let mut inbox = mailbox.inbox();
+        let start = into.len();
+        let is_change = |message: &Message| matches!(message, Message::UsersChanged);
+        let end = inbox.messages.iter().position(is_change).unwrap_or(inbox.messages.len());
+        let mut rest = inbox.messages.split_off(end);
+        for message in std::mem::take(&mut inbox.messages) {
+            match message.is_told() {
+                true => into.push(message),
+                false => inbox.messages.push_back(message),
+            }
         }
+        inbox.messages.append(&mut rest);
+        mailbox.note_taken(&mut inbox, &into[start..]);
     }
 }
 

@@ -259,6 +259,10 @@ impl<'s> MemoryLimit<'s> {
     /// shard.
     #[cold]
     pub(crate) fn make_room(&mut self, now: Millis, coming_bytes: u64) -> Room {
+        if !self.is_set() {
+            // There was one when the caller came to the gate.
+            return Room::Enough;
+        }
         if coming_bytes > self.limit_bytes {
             // No eviction could make room for it.
             return Room::None;

@@ -139,6 +139,8 @@ pub(crate) struct Worker<'s> {
     is_relieving: bool,
     /// Some command waits for memory that is being freed: the worker sleeps for a moment only.
     is_retrying: bool,
+    /// A request waits until its client has been sent what was told before: [`push::is_due_before`].
+    tells_first: bool,
     /// Connections by client id, for messages.
     ids: BTreeMap<u64, ConnId>,
     clock: &'s Clock,
@@ -183,6 +185,7 @@ impl<'s> Worker<'s> {
             garbage: Vec::new(),
             is_relieving: false,
             is_retrying: false,
+            tells_first: false,
             ids: BTreeMap::new(),
             clock: &server.clock,
         }
@@ -283,6 +286,11 @@ impl<'s> Worker<'s> {
     fn read_messages(&mut self) {
         let mut mail = std::mem::take(&mut self.mail);
         self.server.mailboxes.take(self.index, &mut mail);
+        self.heed(mail);
+    }
+
+    /// Does what these messages say.
+    fn heed(&mut self, mut mail: Vec<Message>) {
         let mut messages = mail.drain(..).peekable();
         while let Some(message) = messages.next() {
             match message {
@@ -541,15 +549,26 @@ impl<'s> Worker<'s> {
     /// Executes what is parsed, up to a request that has to wait, the end of the connection, or the end of
     /// its turn.
     fn execute(&mut self, turn: &mut Turn, records_end: u64) {
-        let executed = self.execute_some(turn, records_end);
-        self.batch.advance(turn, executed);
+        let mut may_tell = true;
+        loop {
+            let executed = self.execute_some(turn, records_end, may_tell);
+            self.batch.advance(turn, executed);
+            if !std::mem::take(&mut self.tells_first) {
+                return;
+            }
+            cold_path();
+            self.tell_first(turn.id, records_end);
+            // Other workers may go on telling it more: it does not wait for that.
+            may_tell = false;
+        }
     }
 
     /// Executes requests without marking them as run in the turn. `records_end` is where the worker's records
-    /// ended before it. Returns how many have run.
-    fn execute_some(&mut self, turn: &mut Turn, records_end: u64) -> usize {
-        let Worker { table, batch, executor, reply, engine, server, is_retrying, .. } = self;
-        let Some(connection) = table.at(turn.id) else { return 0 };
+    /// ended before it; `may_tell` says that the first of them waits as well until its client has been sent
+    /// what was told before. Returns how many have run.
+    fn execute_some(&mut self, turn: &mut Turn, records_end: u64, may_tell: bool) -> usize {
+        let Worker { table, batch, executor, reply, engine, server, mailbox, .. } = self;
+        let Some(connection) = table.at(turn.id).filter(|c| c.flow != Flow::Closing) else { return 0 };
         let bytes = batch.bytes(turn, &connection.input);
         let mut first_span = turn.first_span;
         let (bound, record) = (executor.output_bound(), &connection.session.record);
@@ -569,6 +588,12 @@ impl<'s> Worker<'s> {
                 connection.flow = Flow::Parked;
                 return index;
             }
+            if (may_tell || index > 0)
+                && push::is_due_before((server, mailbox), &connection.session, &request)
+            {
+                self.tells_first = true;
+                return index;
+            }
             let call = executor.execute(&mut connection.session, &request, reply);
             if connection.session.after != After::Next {
                 cold_path();
@@ -580,7 +605,7 @@ impl<'s> Worker<'s> {
                     }
                     _ => end_turn((session, unfinished, flow), reply, request.args, call),
                 };
-                *is_retrying |= !has_run;
+                self.is_retrying |= !has_run;
                 return index + usize::from(has_run);
             }
             if reply.is_due() {

@@ -8,12 +8,19 @@
 //! closed when it is over the limits of its class (`client-output-buffer-limit`): over the hard one at once,
 //! before it is given more; over the soft one when its time is over, though it sends nothing
 //! (`slow_readers`).
-use super::Leaving;
-use super::Worker;
 use super::slow_readers::count_sent;
 use super::table::{Connection, Flow};
+use super::{Leaving, Worker, held};
+use crate::core::call::ServerRun;
+use crate::core::dispatch::Request;
+use crate::core::mailbox::Mailbox;
+use crate::core::modes::Modes;
+use crate::core::registry::Run;
+use crate::core::server::Server;
+use crate::core::session::Session;
 use crate::core::subscriptions::{Subscriptions, drop_subscription};
 use crate::state::pubsub::Publication;
+use command::Flags;
 use net::ConnId;
 use std::hint::cold_path;
 use std::sync::Arc;
@@ -83,6 +90,24 @@ impl Worker<'_> {
         });
     }
 
+    /// In the middle of a connection's turn, between two of its requests: sends all clients what they have
+    /// been told until now, this one behind the replies of its turn so far. What this client's own requests
+    /// have caused is told when the gate is left. `records_end` is where the worker's records ended before
+    /// the turn.
+    pub(super) fn tell_first(&mut self, id: ConnId, records_end: u64) {
+        self.executor.end();
+        held::keep_back_early(
+            (&mut *self.engine, self.server),
+            id,
+            (records_end, self.executor.end_of_records()),
+        );
+        self.send(id);
+        let mut mail = std::mem::take(&mut self.mail);
+        self.server.mailboxes.take_told(self.index, &mut mail);
+        self.heed(mail);
+        self.executor.begin();
+    }
+
     /// The connection is closed or has gone: it listens to nothing more.
     pub(super) fn end_subscriptions(&mut self, id: ConnId) {
         let Some(connection) = self.table.at(id) else { return };
@@ -109,6 +134,26 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+/// Whether something waits to be told to this worker's clients that has to be sent before this request runs,
+/// because its session may hear less behind it: a message that PUBLISH has counted the client for, or what it
+/// tracks.
+#[inline]
+pub(super) fn is_due_before(
+    (server, mailbox): (&Server, &Mailbox),
+    session: &Session,
+    request: &Request<'_, '_>,
+) -> bool {
+    if !session.modes.has(Modes::HEARS) {
+        return false;
+    }
+    cold_path();
+    let hears_less = request.admitted().is_some_and(|row| match row.run {
+        Run::Server(ServerRun::Queue) => session.has_queued(Flags::HEARS_LESS),
+        _ => row.flags.has(Flags::HEARS_LESS),
+    });
+    hears_less && (mailbox.has_mail() || server.key_events.tracking.is_unsettled())
 }
 
 /// Takes what a connection listens to; None if that is nothing.

@@ -48,6 +48,70 @@ fn everybody_on_every_worker_gets_what_is_published() {
     }
 }
 
+/// While the worker is busy `tells` arrives from one client, then from the one that listens what ends that.
+fn leave_in_the_same_turn(server: &Running, (listens, tells, leaves): (&str, &str, &str), expected: &str) {
+    let (mut busy, mut teller) = (Client::connect(server), Client::connect(server));
+    let mut client = Client::connect(server);
+    speak_resp3(&mut client);
+    client.send(format!("{listens}\r\nPING heard\r\n").as_bytes());
+    while client.read(1) != b"d" {}
+    client.read(2);
+    if leaves == "EXEC" {
+        client.check("MULTI", "+OK\r\n");
+        client.check("UNSUBSCRIBE c", "+QUEUED\r\n");
+    }
+    busy.send(b"DEBUG SLEEP 0.02\r\n");
+    std::thread::sleep(Duration::from_millis(3));
+    teller.send(format!("{tells}\r\n").as_bytes());
+    std::thread::sleep(Duration::from_millis(1));
+    client.send(format!("{leaves}\r\n").as_bytes());
+    teller.expect(if tells.starts_with("SET") { "+OK\r\n" } else { ":1\r\n" });
+    client.expect(expected);
+    busy.expect("+OK\r\n");
+}
+
+#[test]
+fn who_was_counted_gets_the_message_though_it_leaves_in_the_same_turn() {
+    let push = |words: &[&str]| {
+        let bulks: String = words.iter().map(|word| bulk(word)).collect();
+        format!(">{}\r\n{bulks}", words.len())
+    };
+    let left = |word, name| format!(">3\r\n{}{}:0\r\n", bulk(word), bulk(name));
+    let invalid = format!(">2\r\n{}*1\r\n{}", bulk("invalidate"), bulk("k"));
+    let message = push(&["message", "c", "m"]);
+    let ended = format!("*1\r\n{}", left("unsubscribe", "c"));
+    let set = "SUBSCRIBE __keyevent@0__:set";
+    let publish = "PUBLISH c m";
+    let (tracks, off) = ("CLIENT TRACKING ON\r\nGET k", "CLIENT TRACKING OFF");
+    for io_engine in engines() {
+        let server = start(Config { worker_threads: 1, io_engine, ..config() });
+        Client::connect(&server).check("CONFIG SET notify-keyspace-events KEA", "+OK\r\n");
+        for (steps, told, end) in [
+            (("SUBSCRIBE c", publish, "UNSUBSCRIBE"), &message, &*left("unsubscribe", "c")),
+            (("SUBSCRIBE c", publish, "EXEC"), &message, &ended),
+            (
+                ("PSUBSCRIBE c*", publish, "PUNSUBSCRIBE"),
+                &push(&["pmessage", "c*", "c", "m"]),
+                &left("punsubscribe", "c*"),
+            ),
+            (
+                ("SSUBSCRIBE c", "SPUBLISH c m", "SUNSUBSCRIBE"),
+                &push(&["smessage", "c", "m"]),
+                &left("sunsubscribe", "c"),
+            ),
+            (("SUBSCRIBE c", publish, "RESET"), &message, "+RESET\r\n"),
+            (("SUBSCRIBE c", publish, "QUIT"), &message, "+OK\r\n"),
+            ((set, "SET k 1", "QUIT"), &push(&["message", &set[10..], "k"]), "+OK\r\n"),
+            ((tracks, "SET k 2", off), &invalid, "+OK\r\n"),
+            (("CLIENT TRACKING ON BCAST", "SET k 3", "RESET"), &invalid, "+RESET\r\n"),
+        ] {
+            for _ in 0..3 {
+                leave_in_the_same_turn(&server, steps, &format!("{told}{end}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_client_gets_its_own_message_behind_the_reply_and_before_the_next_one() {
     let server = several();

@@ -26,6 +26,8 @@ pub(crate) const COMMANDS: &[&ServerCommand] = command::checked(&[&CLIENT]);
 
 /// The flags of subcommands that any client may use.
 const ANYBODY: Flags = Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE);
+/// Those of subcommands behind which a client may be sent less.
+const HEARS_LESS: Flags = ANYBODY.or(Flags::HEARS_LESS);
 /// What the rows of most subcommands say.
 const ABOUT: Doc = Doc { group: Group::Connection, complexity: "O(1)", ..Doc::NEW };
 const PER_CLIENT: &str = "O(N) where N is the number of connections.";

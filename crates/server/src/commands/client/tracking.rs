@@ -1,5 +1,5 @@
 //! Client-side caching: CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO. `core/tracking` does the work.
-use super::{ABOUT, SUB};
+use super::{ABOUT, HEARS_LESS, SUB};
 use crate::core::call::{ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
 use crate::core::modes::Modes;
@@ -24,6 +24,7 @@ pub(super) const TRACKING: ServerCommand = ServerCommand {
         ],
         ..ABOUT
     },
+    flags: HEARS_LESS,
     run: ServerRun::Shared(tracking),
     ..SUB
 };

@@ -13,6 +13,8 @@ const ANY: ServerCommand = ServerCommand {
     acl: Acl::PUBSUB,
     ..ROW
 };
+/// Of those, what the three have that end subscriptions.
+const END: ServerCommand = ServerCommand { flags: ANY.flags.or(Flags::HEARS_LESS), ..ANY };
 /// Channels of a shard look like keys, so that cluster clients find the shard.
 const SHARD_CHANNELS: &[KeySpec] = &[KeySpec::range(1, -1, 1, Access::NOT_KEY)];
 
@@ -39,7 +41,7 @@ pub(super) const UNSUBSCRIBE: ServerCommand = ServerCommand {
         ..ABOUT
     },
     run: ServerRun::Anywhere(unsubscribe),
-    ..ANY
+    ..END
 };
 
 pub(super) const PSUBSCRIBE: ServerCommand = ServerCommand {
@@ -65,7 +67,7 @@ pub(super) const PUNSUBSCRIBE: ServerCommand = ServerCommand {
         ..ABOUT
     },
     run: ServerRun::Anywhere(punsubscribe),
-    ..ANY
+    ..END
 };
 
 pub(super) const SSUBSCRIBE: ServerCommand = ServerCommand {
@@ -95,7 +97,7 @@ pub(super) const SUNSUBSCRIBE: ServerCommand = ServerCommand {
         ..ABOUT
     },
     run: ServerRun::Anywhere(sunsubscribe),
-    ..ANY
+    ..END
 };
 
 fn subscribe(call: &mut ServerCall<'_>) -> Done {

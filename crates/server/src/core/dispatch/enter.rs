@@ -23,8 +23,14 @@ impl<'s> Executor<'s> {
         self.is_guarded |= self.is_shut_out || self.server.moving.is_any();
         self.recorder.look(&self.server.journal);
         // The requests that are about to run have arrived before this, so none was sent after a change of
-        // users that is missed here.
+        // users or settings that is missed here. Whoever has made one waits until all who came in before have
+        // left, so nothing goes on by the old ones when its reply is sent: no key is evicted by a limit that
+        // is not in force any more.
         self.refresh_users();
+        self.refresh_config();
+        if !self.is_shut_out {
+            self.heed_policy();
+        }
         // Behind the gate: CLIENT PAUSE runs alone, so none that begins after it can miss it. So does
         // SHUTDOWN: nothing runs after the data was saved for the last time.
         self.held = self.held_now();
@@ -57,12 +63,12 @@ impl<'s> Executor<'s> {
         self.is_shut_out
     }
 
-    /// What CLIENT PAUSE holds back now. Whoever sees first that the pause is over lets expiry go on; no
-    /// pause can begin meanwhile, because that takes all gates.
+    /// What CLIENT PAUSE holds back now. Whoever sees first that the pause is over lets expiry go on, if it
+    /// is inside its gate: then no pause can begin meanwhile, because that takes all gates.
     #[cold]
     fn look_at_pause(&self) -> Held {
         let held = self.server.pause.held(self.now.steady);
-        if held == Held::Nothing {
+        if held == Held::Nothing && !self.is_shut_out {
             self.server.end_pause();
         }
         held

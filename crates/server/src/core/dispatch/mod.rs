@@ -94,6 +94,13 @@ pub(crate) struct Request<'s, 'a> {
     pub(crate) args: Args<'a>,
 }
 
+impl<'s> Request<'s, '_> {
+    /// The row of its command, or of its subcommand, if there is one that takes so many arguments.
+    pub(crate) fn admitted(&self) -> Option<&'s Row> {
+        admit(self).ok()
+    }
+}
+
 /// A connection that has sent many requests lets others have their turn when its own have run for so long.
 const TURN_NS: u64 = 1_000_000;
 /// Whether a turn is over is checked between parts of a batch, and after every call that took so long.
@@ -697,11 +704,11 @@ impl<'s> Executor<'s> {
                 self.run_on_server(session, run, args, reply)
             }
             Run::Server(ServerRun::Outside(run)) => {
-                let users_version = self.users_version;
+                let before = (self.users_version, self.config_version);
                 let done = self.outside(|this| this.run_on_server(session, run, args, reply));
-                if self.users_version != users_version {
-                    // What other workers are about to do by the old rules is done before the reply is sent.
-                    // While a script runs for long they do nothing.
+                if (self.users_version, self.config_version) != before {
+                    // What other workers are about to do by the old rules and settings is done before the
+                    // reply is sent. While a script runs for long they do nothing.
                     let _ = self.alone(|_| ());
                 }
                 done
