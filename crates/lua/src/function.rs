@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 /// An argument, as the function's caller gave it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,18 +118,19 @@ thread_local! {
 
 /// A body with what it keeps from call to call, the bytes of its reply among it.
 struct Bound<R, F> {
-    room: RefCell<R>,
+    room: Rc<RefCell<R>>,
     body: F,
 }
 
 /// Makes a function of Lua. Its body is given the arguments, and `room`, which keeps from call to call what
-/// it uses again. As bytes that is the reply of the last call.
-pub fn function<R, F>(lua: &Lua, room: R, body: F) -> Result<Function>
+/// it uses again, and which whoever made the function may look at between two runs. As bytes that is the
+/// reply of the last call.
+pub fn function<R, F>(lua: &Lua, room: Rc<RefCell<R>>, body: F) -> Result<Function>
 where
     R: AsRef<[u8]> + 'static,
     F: Fn(Arguments<'_>, &mut R) -> Outcome + 'static,
 {
-    closure(lua, Bound { room: RefCell::new(room), body }, &[], call::<R, F>)
+    closure(lua, Bound { room, body }, &[], call::<R, F>)
 }
 
 /// Makes `call` a function of Lua over the address of `body`, which lives as long as the function. The

@@ -38,7 +38,7 @@ impl Bench {
             out.extend_from_slice(&answer.borrow());
             outcome
         };
-        lua.globals().set("call", function(&lua, Vec::new(), body).unwrap()).unwrap();
+        lua.globals().set("call", function(&lua, Rc::default(), body).unwrap()).unwrap();
         Bench { lua, functions, runner, given, reply }
     }
 
@@ -208,7 +208,8 @@ fn the_bound_on_memory_ends_what_needs_more() {
 #[test]
 fn a_panic_goes_through_the_script_to_who_has_run_it() {
     let bench = Bench::new(REPLY);
-    let panicking = function(&bench.lua, Vec::new(), |_, _| panic!("of a body")).unwrap();
+    let panicking =
+        function(&bench.lua, Rc::<RefCell<Vec<u8>>>::default(), |_, _| panic!("of a body")).unwrap();
     bench.lua.globals().set("panicking", panicking).unwrap();
     for text in ["panicking()", "pcall(panicking) return 1"] {
         let panic = catch_unwind(AssertUnwindSafe(|| bench.run(text))).unwrap_err();

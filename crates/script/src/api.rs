@@ -1,8 +1,9 @@
 //! The table `redis` of scripts. Its functions ask the [host](crate::Host) of the running script.
 //!
 //! `call` and `pcall` are on the path of every command of a script.
-use crate::arguments::{Arguments, KEPT_BYTES};
+use crate::arguments::Arguments;
 use crate::error;
+use crate::exchange::Exchange;
 use crate::functions;
 use crate::host::{self, AclCheck, LogLevel};
 use crate::raised::{Raised, error_table};
@@ -11,6 +12,7 @@ use lua::{Answer, Argument, Findings, Found, Outcome};
 use mlua::{Lua, LuaString, Result, Table, Value, Variadic};
 use resp::{Protocol, Reply};
 use sha1::{Digest, Sha1};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The version that scripts and clients are told.
@@ -43,23 +45,13 @@ pub(crate) fn loading_table(lua: &Lua, state: &Rc<State>) -> Result<Table> {
     Ok(redis)
 }
 
-/// What every call of a command uses again: its arguments, and the reply.
-struct Exchange {
-    arguments: Arguments,
-    reply: Reply,
-}
-
-impl AsRef<[u8]> for Exchange {
-    fn as_ref(&self) -> &[u8] {
-        &self.reply.out
-    }
-}
-
 fn install_calls(lua: &Lua, state: &Rc<State>, redis: &Table) -> Result<()> {
     for (name, raises) in [("call", true), ("pcall", false)] {
-        let exchange = Exchange { arguments: Arguments::default(), reply: Reply::new(Protocol::Resp2) };
+        let exchange = Rc::new(RefCell::new(Exchange::new()));
+        state.exchanges.borrow_mut().push(Rc::clone(&exchange));
         let shared = Rc::clone(state);
         let body = move |arguments: lua::Arguments<'_>, exchange: &mut Exchange| {
+            exchange.let_go();
             exchange.arguments.fill(arguments);
             call(&shared, exchange, raises)
         };
@@ -71,9 +63,6 @@ fn install_calls(lua: &Lua, state: &Rc<State>, redis: &Table) -> Result<()> {
 /// Runs a command.
 fn call(state: &State, Exchange { arguments, reply }: &mut Exchange, raises: bool) -> Outcome {
     reply.cut(0);
-    if reply.out.capacity() > KEPT_BYTES {
-        reply.out = Vec::new();
-    }
     let args = match arguments.args() {
         Ok(args) => args,
         Err(text) => return refused(text, reply, raises),

@@ -17,20 +17,25 @@ pub(crate) struct Arguments {
     has_other: bool,
 }
 
-/// A buffer of arguments, or of a reply, beyond this is given back before the next call.
+/// A buffer of arguments, or of a reply, beyond this is given back before the next call, or when the script
+/// has ended.
 pub(crate) const KEPT_BYTES: usize = 1 << 20;
 
 impl Arguments {
     /// Takes these in place of what was there.
     pub(crate) fn fill<'a>(&mut self, arguments: impl Iterator<Item = Argument<'a>>) {
-        if self.bytes.capacity() > KEPT_BYTES {
-            *self = Arguments::default();
-        }
         self.bytes.clear();
         self.spans.clear();
         self.has_other = false;
         for argument in arguments {
             self.push(argument);
+        }
+    }
+
+    /// Gives its memory back if that is much.
+    pub(crate) fn let_go(&mut self) {
+        if self.bytes.capacity() > KEPT_BYTES {
+            *self = Arguments::default();
         }
     }
 

@@ -15,6 +15,7 @@ mod arguments;
 mod chunk;
 mod dump;
 mod error;
+mod exchange;
 mod flags;
 mod fold;
 mod functions;

@@ -173,13 +173,22 @@ impl Machine {
         const MUCH_BYTES: usize = 8 << 20;
         const LEFT_BYTES: usize = 512 << 10;
         self.state.functions.forget_dropped();
-        lua::let_go(&self.state.buffer);
+        self.state.let_go();
         let (used, kept) = (self.used_bytes(), self.kept_bytes.get());
         if used > kept + kept / 2 + LEFT_BYTES {
+            self.forget_words();
             self.due_cycles.set(2);
         }
         if used > MUCH_BYTES {
             self.collect_some();
+        }
+    }
+
+    /// The words of the last script, which may be large: the next has its own, and may come late.
+    fn forget_words(&self) {
+        for name in ["KEYS", "ARGV"] {
+            // There is no room for the names only where there is none for anything.
+            let _ = self.parts.globals.raw_set(name, Value::Nil);
         }
     }
 

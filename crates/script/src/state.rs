@@ -1,6 +1,7 @@
 //! What the functions of one interpreter share: the protocol that the script chose, what ends it, the bound
 //! on memory.
 use crate::error;
+use crate::exchange::Exchange;
 use crate::host;
 use crate::raised::Raised;
 use crate::registered::Loading;
@@ -8,6 +9,7 @@ use lua::{Buffer, Functions};
 use mlua::{Error, Lua, Result};
 use resp::Protocol;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// The error of a script that went past the bound on memory. Lua's own text for it.
 pub(crate) const OUT_OF_MEMORY: &[u8] = b"not enough memory";
@@ -38,6 +40,8 @@ pub(crate) struct State {
     steps: Cell<u32>,
     /// What the libraries write into that make strings and values.
     pub(crate) buffer: Buffer,
+    /// What calls of commands use again.
+    pub(crate) exchanges: RefCell<Vec<Rc<RefCell<Exchange>>>>,
 }
 
 /// An error that nothing in the script caught.
@@ -67,7 +71,18 @@ impl State {
             last_error: RefCell::default(),
             steps: Cell::new(0),
             buffer: Buffer::default(),
+            exchanges: RefCell::default(),
         })
+    }
+
+    /// Between two scripts: gives back the memory of what has become large. It is none of the interpreter's.
+    pub(crate) fn let_go(&self) {
+        lua::let_go(&self.buffer);
+        for exchange in self.exchanges.borrow().iter() {
+            if let Ok(mut exchange) = exchange.try_borrow_mut() {
+                exchange.let_go();
+            }
+        }
     }
 
     /// Before a script: nothing is left of the one before.

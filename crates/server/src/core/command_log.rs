@@ -96,20 +96,14 @@ impl CommandLog {
         record: Option<&ClientRecord>,
         time_s: i64,
     ) {
-        if row.flags.has(Flags::SKIP_SLOWLOG) {
-            return;
+        for (kind, entry) in entries_of(rules, row, call, record, time_s) {
+            self.keep(rules, kind, entry);
         }
-        let figures = [
-            (Type::Slow, rules.slow, call.time_ns / 1000),
-            (Type::LargeRequest, rules.large_request, call.args.framed_bytes() as u64),
-            (Type::LargeReply, rules.large_reply, call.reply_bytes as u64),
-        ];
-        for (kind, rule, figure) in figures {
-            if rule.keeps(figure) {
-                let entry = Entry::new(time_s, figure, row, &call.args, record);
-                self.entries(kind).add(entry, rule.entries_max);
-            }
-        }
+    }
+
+    /// Puts an entry into its log.
+    pub(crate) fn keep(&self, rules: &LogRules, kind: Type, entry: Entry) {
+        self.entries(kind).add(entry, rule_of(rules, kind).entries_max);
     }
 
     /// One log, locked, to be shown.
@@ -126,6 +120,33 @@ impl CommandLog {
     pub(crate) fn reset(&self, kind: Type) {
         self.entries(kind).list.clear();
     }
+}
+
+fn rule_of(rules: &LogRules, kind: Type) -> LogRule {
+    match kind {
+        Type::Slow => rules.slow,
+        Type::LargeRequest => rules.large_request,
+        Type::LargeReply => rules.large_reply,
+    }
+}
+
+/// What a call is kept as, in each of the logs whose bounds it passes.
+pub(crate) fn entries_of<'c>(
+    rules: &'c LogRules,
+    row: &'c Row,
+    call: &'c Measured<'_>,
+    record: Option<&'c ClientRecord>,
+    time_s: i64,
+) -> impl Iterator<Item = (Type, Entry)> + 'c {
+    let figures = [
+        (Type::Slow, call.time_ns / 1000),
+        (Type::LargeRequest, call.args.framed_bytes() as u64),
+        (Type::LargeReply, call.reply_bytes as u64),
+    ];
+    let is_kept = |(kind, figure): &(Type, u64)| rule_of(rules, *kind).keeps(*figure);
+    let is_shown = !row.flags.has(Flags::SKIP_SLOWLOG);
+    let entry = move |(kind, figure)| (kind, Entry::new(time_s, figure, row, &call.args, record));
+    figures.into_iter().filter(move |figure| is_shown && is_kept(figure)).map(entry)
 }
 
 impl Entries {

@@ -123,6 +123,17 @@ impl Feed {
         self.lines.extend_from_slice(b"\r\n");
     }
 
+    /// How long the lines are that wait to be sent.
+    pub(crate) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Takes back the lines beyond this length: what they show is undone.
+    pub(crate) fn cut(&mut self, len: usize) {
+        self.lines.truncate(len);
+        self.ended = self.ended.min(len);
+    }
+
     /// Whether there are no lines to send.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

@@ -93,7 +93,7 @@ fn exec_is_shown_behind_what_it_has_run_wherever_that_was() {
     }
 }
 
-/// A script runs on a thread of its own while somebody watches.
+/// The function runs on the thread of scripts, since its library has a state, and the script on its worker.
 #[test]
 fn a_script_is_shown_between_what_its_client_has_sent_before_and_behind_it() {
     let server = start(Config { worker_threads: 3, ..config() });

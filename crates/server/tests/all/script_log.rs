@@ -1,4 +1,5 @@
-//! What scripts write into the log: each message once, in order, also where a worker takes the script back.
+//! What is written of scripts into logs: each message and each call once, in order, also where a worker takes
+//! the script back.
 use crate::client::{Client, bulk, config, request};
 use server::{Clock, Config, Log, Running};
 use std::path::PathBuf;
@@ -83,4 +84,63 @@ fn a_message_below_the_level_of_the_log_is_dropped_by_the_level_of_that_moment()
     }
     assert!(lent(&mut client) <= 1);
     assert_eq!(said(server, &path), ["notice", "notice"]);
+}
+
+/// What the monitor is shown up to the PING that follows.
+fn shown(monitor: &mut Client) -> String {
+    let mut text = Vec::new();
+    while !text.ends_with(b"quiet\"\r\n") {
+        text.extend(monitor.read(1));
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// All calls are logged, then shown too, and their own client listens. The scripts are two that end, one that
+/// needs all and begins anew, one that takes long and is undone, one with more calls than are kept, and one
+/// that fails.
+#[test]
+fn a_script_that_is_watched_runs_on_its_worker_and_each_call_is_told_once() {
+    let scripts = [
+        ("redis.call('get', KEYS[1]) return redis.call('set', KEYS[1], 1)", "+OK", 2),
+        ("return redis.call('incr', KEYS[1])", ":2", 1),
+        ("redis.call('incr', KEYS[1]) return redis.call('dbsize')", ":1", 2),
+        ("redis.call('incr', KEYS[1]) for i = 1, 3000000 do end return 3", ":3", 1),
+        ("for i = 1, 200 do redis.call('incr', KEYS[1]) end return 4", ":4", 200),
+        ("redis.call('get', KEYS[1]) return redis.call('lpop', KEYS[1])", "-WRONGTYPE", 2),
+    ];
+    let (server, path) = start("script-watched");
+    let [mut client, mut monitor, mut other] = [(); 3].map(|()| Client::connect(&server));
+    other.check("CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 1000", "+OK\r\n");
+    assert!(client.raw("HELLO 3").starts_with('%'));
+    client.check("CLIENT TRACKING ON", "+OK\r\n");
+    for is_shown in [false, true] {
+        other.send(b"DEL k\r\n");
+        other.read(4);
+        if is_shown {
+            monitor.check("MONITOR", "+OK\r\n");
+        }
+        for (script, expected, calls) in scripts {
+            other.check("SLOWLOG RESET", "+OK\r\n");
+            client.send(&request(&["EVAL", script, "1", "k"]));
+            client.send(&request(&["PING", "quiet"]));
+            let mut reply = client.raw_reply();
+            while reply.starts_with('>') {
+                reply = client.raw_reply();
+            }
+            assert!(reply.starts_with(expected), "{script}: {reply}");
+            while !client.raw_reply().ends_with("quiet\r\n") {}
+            let logged = other.raw("SLOWLOG GET -1");
+            assert_eq!(logged.matches("$0\r\n\r\n$0\r\n\r\n").count(), calls, "{script}: {logged}");
+            if is_shown {
+                let shown = shown(&mut monitor);
+                assert_eq!(shown.matches(" lua] ").count(), calls, "{script}: {shown}");
+                assert_eq!(shown.matches("\"EVAL\"").count(), 1, "{script}: {shown}");
+            }
+        }
+    }
+    // The long one and that with many calls, each twice; one that waits for the processor may.
+    let lent = lent(&mut other);
+    assert!((4..=6).contains(&lent), "{lent}");
+    drop(server);
+    std::fs::remove_file(path).unwrap();
 }

@@ -119,7 +119,8 @@ impl View<'_> {
     /// hence before the shard is unlocked or, alone, before the gates are given back: when what was kept has
     /// gone, but first of all where any of it is put back.
     pub fn keep(&mut self, key: &Key<'_>, entries: &mut Vec<u8>) -> Result<Option<Kept>, TooLong> {
-        const LONG_BYTES: usize = 64 << 10;
+        // To be copied takes about as long as to have the script run by another thread.
+        const LONG_BYTES: usize = 512 << 10;
         let (map, seed, _) = self.open(key);
         let Entry::Occupied(entry) = map.entry(seed, key.hash, key.bytes()) else { return Ok(None) };
         let meta = Meta(entry.meta());

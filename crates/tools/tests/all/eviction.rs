@@ -1,4 +1,5 @@
-//! `maxmemory` of a whole server, with so many keys that holes between them count.
+//! `maxmemory` of a whole server, with so many keys that holes between them count, and what else takes memory
+//! until it is given back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use crate::home::Home;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -73,4 +74,24 @@ fn no_key_goes_by_settings_that_are_not_in_force_any_more() {
         let lost: Vec<&String> = rounds.iter().filter(|left| **left != format!(":400\r\n{OK}")).collect();
         assert!(lost.is_empty(), "{lost:?}");
     });
+}
+
+/// Neither by what it was called with, nor by what its commands have answered or were given.
+#[test]
+fn a_script_that_has_ended_holds_no_memory_whoever_has_run_it() {
+    let mut home = Home::new("large-words");
+    home.start(&["--save", ""]);
+    let before = home.number("used_memory");
+    let large = "x".repeat(20_000_000);
+    let script = "EVAL \"redis.pcall('ECHO', redis.call('GET', KEYS[1])) return 1\" 1 e";
+    for _ in 0..3 {
+        let called =
+            home.told(&format!("*4\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n0\r\n$20000000\r\n{large}"));
+        assert_eq!(called, format!(":1\r\n{OK}"));
+        assert_eq!(
+            home.told(&format!("SETRANGE e 19999999 x\r\n{script}\r\nDEL e")),
+            format!(":20000000\r\n:1\r\n:1\r\n{OK}")
+        );
+        home.wait_for("memory", |home| (home.number("used_memory") < before + 5_000_000).then_some(()));
+    }
 }

@@ -91,6 +91,10 @@ impl<'s> Executor<'s> {
         let call = Measured { time_ns: self.meter.ns(ticks), args, reply_bytes };
         let time_s = self.server.clock.now_us() / 1_000_000;
         let event = if row.flags.has(Flags::FAST) { latency::FAST_COMMAND } else { latency::COMMAND };
+        if let Some(attempt) = &self.attempt {
+            cold_path();
+            return attempt.defer_report(&self.config, row, (event, time_s), &call);
+        }
         self.server.latency.note(&self.config, event, call.time_ns, time_s);
         let record = (!session.modes.has(Modes::SCRIPT)).then_some(&*session.record);
         self.server.command_log.note(&self.config.command_log, row, &call, record, time_s);

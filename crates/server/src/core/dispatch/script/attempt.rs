@@ -11,16 +11,19 @@
 //! ```
 //!
 //! Before a command writes, what is under its keys is kept: one more owner for a value, whatever its size.
-//! What happened to keys, what is published, what the statistics count, and a few messages for the log, are
-//! held back until the script has ended.
+//! What happened to keys, what is published, what the statistics count, and a few messages for the log and
+//! calls for SLOWLOG and its kin, are held back until the script has ended. MONITOR's lines of it are cut off
+//! again where it is undone.
 use super::host::{End, Reach};
 use crate::core::call::ServerRun;
+use crate::core::command_log::{Entry, Measured, Type, entries_of};
 use crate::core::dispatch::Executor;
 use crate::core::dispatch::exec::Left;
 use crate::core::functions::{log_for_script, logged_part};
 use crate::core::mailbox::{Mailboxes, Message};
 use crate::core::registry::{Row, Run};
 use crate::core::tries::Tries;
+use crate::state::config::Config;
 use crate::state::pubsub::Publication;
 use crate::state::system::thread_time;
 use base::hash::Hash;
@@ -47,6 +50,8 @@ const HALF_NS: u64 = PATIENCE_NS / 2;
 /// So many messages are kept for the log, of a kilobyte at most. Each takes some ten microseconds to write,
 /// and all are written at once.
 const MESSAGES_MAX: usize = 32;
+/// So many calls are kept for the logs of commands.
+const REPORTS_MAX: usize = 128;
 
 /// See the file's opener. Its memory is used again for the next.
 #[derive(Default)]
@@ -190,6 +195,16 @@ struct Deferred {
     /// Messages that it has published.
     posts: Vec<Post>,
     garbage: Vec<Garbage>,
+    /// Calls that the logs of commands keep.
+    reports: Vec<Report>,
+}
+
+/// A call that passes a bound of the latency monitor or of a log.
+struct Report {
+    event: &'static str,
+    time_ns: u64,
+    time_s: i64,
+    entries: Vec<(Type, Entry)>,
 }
 
 /// A message, the workers whose clients get it, and how much had happened to keys when it was published.
@@ -235,6 +250,27 @@ impl Attempt {
         let told = self.deferred.borrow().told.len();
         kept.push(KeptKey { db: key.db(), hash, name, value, told });
         Ok(())
+    }
+
+    /// Puts off what the logs of commands are told of a call.
+    pub(in crate::core::dispatch) fn defer_report(
+        &self,
+        config: &Config,
+        row: &Row,
+        (event, time_s): (&'static str, i64),
+        call: &Measured<'_>,
+    ) {
+        let entries: Vec<_> = entries_of(&config.command_log, row, call, None, time_s).collect();
+        let is_late = config.latency_threshold_ns().is_some_and(|from| call.time_ns >= from);
+        if is_late || !entries.is_empty() {
+            let report = Report { event, time_ns: call.time_ns, time_s, entries };
+            self.deferred.borrow_mut().reports.push(report);
+        }
+    }
+
+    /// Whether so much was put off for these logs that no more is to be.
+    pub(super) fn has_many_reports(&self) -> bool {
+        self.deferred.borrow().reports.len() >= REPORTS_MAX
     }
 
     /// Keeps a message that goes to the log when the script has ended.
@@ -317,7 +353,7 @@ impl<'s> Executor<'s> {
     /// The script has ended: what it has done is done. Its shards are locked still, or it is alone.
     pub(super) fn commit_attempt(&mut self, left: &mut Left) {
         let Some(mut attempt) = self.attempt.take() else { return };
-        let Deferred { told, posts, garbage } = std::mem::take(attempt.deferred.get_mut());
+        let Deferred { told, posts, garbage, reports } = std::mem::take(attempt.deferred.get_mut());
         left.garbage.extend(garbage);
         if !told.is_empty() || !posts.is_empty() {
             self.announce(&told, posts);
@@ -327,6 +363,11 @@ impl<'s> Executor<'s> {
             self.count_call(row, ticks, fate);
         }
         attempt.errors.drain(..).for_each(|text| self.counters.count_error(&text));
+        for Report { event, time_ns, time_s, entries } in reports {
+            self.server.latency.note(&self.config, event, time_ns, time_s);
+            let rules = &self.config.command_log;
+            entries.into_iter().for_each(|(kind, entry)| self.server.command_log.keep(rules, kind, entry));
+        }
         if !attempt.messages.ends.is_empty() {
             self.log_messages(&mut attempt.messages);
         }

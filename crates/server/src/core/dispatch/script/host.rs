@@ -208,8 +208,12 @@ impl<'h, 's> ScriptHost<'h, 's> {
         executor.note_call(row, ticks, fate);
         if ticks >= executor.ticks_max || reply_bytes >= executor.bounds.reply_bytes {
             let is_logged = reply_bytes >= executor.bounds.reply_bytes || ticks >= executor.bounds.ticks;
-            if is_logged && executor.attempt.is_some() {
-                // Nor can what the logs of commands are told.
+            let is_of_queue = executor.attempts.are_of_queue();
+            if let Some(attempt) = &executor.attempt
+                && is_logged
+                && (is_of_queue || attempt.has_many_reports())
+            {
+                // Nor is so much kept for the logs of commands.
                 return Err(self.give_up(End::GivenUp));
             }
             executor.look(self.session, row, true, (ticks, args, reply_bytes));

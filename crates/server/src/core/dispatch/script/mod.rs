@@ -111,10 +111,7 @@ impl<'s> Executor<'s> {
 
     /// Whether a worker tries to run the script itself.
     fn may_attempt(&self, args: &Args<'_>) -> bool {
-        // Its calls are to be shown or logged, so they cannot be taken back.
-        let is_watched = self.ticks_max == 0 || self.bounds.ticks < self.meter.ticks(attempt::PATIENCE_NS);
-        let is_long = args.at(1).len().max(args.at(2).len()) > ATTEMPTED_BYTES_MAX;
-        !is_watched && !is_long
+        args.at(1).len().max(args.at(2).len()) <= ATTEMPTED_BYTES_MAX
     }
 
     /// EXEC of a queue with a script. What a client listens to stays with its worker, so a queue that changes
@@ -279,6 +276,7 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) -> Result<End, Error> {
         let (args, keys) = (call.args, call.keys);
+        let shown = self.feed.len();
         self.show(session, call.row, &args);
         let start = self.may_start(call.code.flags(), call.access, call.code.name())?;
         let held = self.attempts.held.take().unwrap_or_else(|| self.hold_for(call, reach));
@@ -293,6 +291,9 @@ impl<'s> Executor<'s> {
             Code::Function(function) => call.machine.run_function(function, keys, argv, host, reply),
         });
         self.note_how_it_fared(call.tries, reach, end);
+        if end.is_undone() {
+            self.feed.cut(shown);
+        }
         Ok(end)
     }
 
