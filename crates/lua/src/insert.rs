@@ -14,7 +14,7 @@ use std::ffi::c_int;
 const MOVED_MAX: i64 = 100_000;
 /// From here on numbers do not fit into 64 bits.
 const BEYOND: f64 = (1_u64 << 63) as f64;
-/// The upvalues.
+/// The upvalues: the first is that of all that write to tables.
 const REFUSES: c_int = 1;
 const MOVES: c_int = 2;
 
@@ -64,9 +64,10 @@ unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
 /// Raises if the metatable on top of the stack is that of a table that must not be changed; takes it off.
 ///
 /// # Safety
-/// As for [`call`], with a metatable on top.
+/// In a closure that Lua has called, whose first upvalue is the function that refuses, with a metatable on
+/// top.
 #[cold]
-unsafe fn check_writable(state: *mut lua_State) {
+pub(crate) unsafe fn check_writable(state: *mut lua_State) {
     // SAFETY: as the caller vouches; a function has room for some values.
     unsafe {
         ffi::lua_pushstring(state, c"__newindex".as_ptr());

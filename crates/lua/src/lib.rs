@@ -13,6 +13,7 @@
 //! destructor of theirs runs. What raises is what takes memory, and `lua_error` itself. So each frame of this
 //! crate below a protected call either calls nothing that raises, or owns nothing that has a destructor; the
 //! code of others ([`function`]'s body, the iterators of [`Start`]) runs in frames of the first kind.
+mod basic;
 mod bit;
 mod function;
 mod insert;
@@ -27,6 +28,7 @@ mod upvalues;
 mod wanted;
 mod writer;
 
+pub use basic::{protected_call, set_metatable, unpack};
 pub use bit::bit;
 pub use function::{Argument, Arguments, Outcome, function};
 pub use insert::insert;

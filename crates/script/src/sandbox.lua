@@ -14,14 +14,13 @@ local rust = setup.rust
 
 local type, select, tostring, tonumber, getmetatable_, setmetatable_ =
     type, select, tostring, tonumber, getmetatable, setmetatable
-local next_, pairs_, rawget_, rawset_, pcall_, xpcall_, error_, unpack_, loadstring_, setfenv_ =
-    next, pairs, rawget, rawset, pcall, xpcall, error, unpack, loadstring, setfenv
+local next_, pairs_, rawget_, rawset_, pcall_, xpcall_, error_, loadstring_, setfenv_ =
+    next, pairs, rawget, rawset, pcall, xpcall, error, loadstring, setfenv
 local sort_, foreach_, concat_ = table.sort, table.foreach, table.concat
 local sub_, byte_, len_ = string.sub, string.byte, string.len
 local resume_ = coroutine.resume
 local floor_ = math.floor
-local bad, fail, fail_behind, caught, deny =
-  rust.bad_argument, rust.fail, rust.fail_behind, rust.caught, rust.deny_raw
+local bad, fail_behind, caught, deny = rust.bad_argument, rust.fail_behind, rust.caught, rust.deny_raw
 
 -- The table behind each face. Faces of libraries go away with them, so this keeps none alive.
 local behind = setmetatable_({}, { __mode = 'k' })
@@ -36,26 +35,18 @@ end
 
 -- Errors ---------------------------------------------------------------------------------------------------
 
-local function finish(ok, ...)
-  if ok then
-    return true, ...
-  end
-  local err = caught((...))
+local pcall = rust.protector(function(err)
+  err = caught(err)
   if type(err) == 'table' then
     local text = err.err
     if type(text) == 'string' or type(text) == 'number' then
-      err = text
+      return text
     end
+    -- Redis's leaves what it has looked at behind the table.
+    return err, text
   end
-  return false, err
-end
-
-local function pcall(...)
-  if select('#', ...) == 0 then
-    bad('pcall', 1, 'value expected')
-  end
-  return finish(pcall_(...))
-end
+  return err
+end)
 
 local function finish_plainly(ok, ...)
   if ok then
@@ -134,22 +125,6 @@ local function getmetatable(...)
   return getmetatable_(value)
 end
 
-local function setmetatable(...)
-  local t, metatable = ...
-  if type(t) ~= 'table' then
-    bad('setmetatable', 1, 'table', t)
-  elseif type(metatable) ~= 'table' and (metatable ~= nil or select('#', ...) < 2) then
-    bad('setmetatable', 2, 'nil or table expected')
-  elseif behind[t] then
-    deny()
-  end
-  local old = getmetatable_(t)
-  if old ~= nil and type(old) ~= 'table' then
-    fail('cannot change a protected metatable')
-  end
-  return setmetatable_(t, metatable)
-end
-
 -- Far from the end it moves many elements: by a loop that can be interrupted.
 local insert = rust.inserter(rust.deny, function(t, place, value)
   for i = #t + 1, place + 1, -1 do
@@ -179,41 +154,6 @@ local function foreach(t, f)
     bad('foreach', 2, 'function', f)
   end
   return foreach_(behind[t] or t, f)
-end
-
--- The interpreter's own unpack counts in 32 bits, past which it writes beyond its stack (CVE-2025-46817).
--- A function in C has 8000 places on the stack, for its arguments and its results.
-local COUNT_MAX, PLACES = 2 ^ 30, 8000
-
-local function unpack(...)
-  local t, first, last = ...
-  local arguments = select('#', ...)
-  if type(t) ~= 'table' then
-    if arguments == 0 then
-      bad('unpack', 1, 'table expected, got no value')
-    end
-    bad('unpack', 1, 'table', t)
-  end
-  if first == nil then
-    first = 1
-  elseif type(first) ~= 'number' then
-    first = type(first) == 'string' and tonumber(first) or bad('unpack', 2, 'number', first)
-  end
-  if last == nil then
-    last = #t
-  elseif type(last) ~= 'number' then
-    last = type(last) == 'string' and tonumber(last) or bad('unpack', 3, 'number', last)
-  end
-  if first > last then
-    return
-  elseif not (first > -COUNT_MAX and last < COUNT_MAX and last - first < PLACES - arguments) then
-    fail('too many results to unpack')
-  elseif arguments == 1 then
-    return unpack_(t)
-  elseif arguments == 2 then
-    return unpack_(t, first)
-  end
-  return unpack_(t, first, last)
 end
 
 -- Chunks ---------------------------------------------------------------------------------------------------
@@ -352,11 +292,11 @@ local globals = setmetatable_({
   rawget = rawget,
   rawset = rawset,
   select = select,
-  setmetatable = setmetatable,
+  setmetatable = rust.setmetatable,
   tonumber = tonumber,
   tostring = tostring,
   type = type,
-  unpack = unpack,
+  unpack = rust.unpack,
   xpcall = xpcall,
   bit = face_of(rust.bit),
   cjson = face_of(rust.cjson),

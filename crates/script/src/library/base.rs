@@ -12,14 +12,16 @@ const READ_ONLY: &str = "Attempt to modify a readonly table";
 
 pub(crate) fn install(lua: &Lua, state: &Rc<State>, rust: &Table) -> Result<()> {
     let deny = |lua: &Lua, _: MultiValue| -> Result<()> { Err(Raised::text(lua, READ_ONLY)) };
-    rust.raw_set("deny", lua.create_function(deny)?)?;
+    let deny = lua.create_function(deny)?;
+    rust.raw_set("setmetatable", lua::set_metatable(lua, &deny)?)?;
+    rust.raw_set("unpack", lua::unpack(lua)?)?;
+    let protector = |lua: &Lua, open: Function| lua::protected_call(lua, &open);
+    rust.raw_set("protector", lua.create_function(protector)?)?;
+    rust.raw_set("deny", deny)?;
     let deny_raw = |_: &Lua, _: MultiValue| -> Result<()> { Err(Raised::bare(READ_ONLY)) };
     rust.raw_set("deny_raw", lua.create_function(deny_raw)?)?;
     rust.raw_set("missing", lua.create_function(missing)?)?;
     rust.raw_set("bad_argument", lua.create_function(bad_argument)?)?;
-    let fail =
-        |lua: &Lua, text: mlua::LuaString| -> Result<()> { Err(Raised::text_at(lua, 2, text.as_bytes())) };
-    rust.raw_set("fail", lua.create_function(fail)?)?;
     let fail_behind =
         |lua: &Lua, text: mlua::LuaString| -> Result<()> { Err(Raised::text_at(lua, 4, text.as_bytes())) };
     rust.raw_set("fail_behind", lua.create_function(fail_behind)?)?;

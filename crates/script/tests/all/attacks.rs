@@ -239,17 +239,12 @@ fn there_is_no_way_to_files_compiled_code_or_other_environments() {
         ":7\r\n",
     );
     // Counts of unpack that go past 32 bits (CVE-2025-46817).
-    for range in [
-        "0, 2147483647",
-        "-2147483648, 2147483647",
-        "-2147483648, -1",
-        "1, 2^31",
-        "1, 2^53",
-        "0/0, 5",
-        "1, 1/0",
-        "-1/0, 1",
-    ] {
+    for range in ["0, 2147483647", "-2147483648, 2147483647", "-2147483648, -1", "1, 8000"] {
         fails(&format!("return unpack({{}}, {range})"), "too many results to unpack");
+    }
+    // What does not fit into them is cut, as in Redis.
+    for range in ["1, 2^31", "1, 2^53", "0/0, 5", "1, 1/0", "-1/0, 1"] {
+        answers(&format!("return unpack({{}}, {range})"), "$-1\r\n");
     }
     // Nothing is left out where the stack has no room for what nests in the last of very many arguments.
     answers(
