@@ -332,6 +332,8 @@ fn beginning(name: &[u8]) -> &[u8] {
 pub(crate) enum After {
     /// The next request runs.
     Next,
+    /// The next request runs when the client has been sent what it has just been told of.
+    Tell,
     /// The next request runs at the connection's next turn: others come first, or it has to be parsed anew.
     Yield,
     /// The same request is tried again later: memory is being freed, or a worker has too much to deliver.

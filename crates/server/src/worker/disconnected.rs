@@ -154,7 +154,7 @@ impl Worker<'_> {
             connection.protocol = reply.protocol;
             match std::mem::replace(&mut connection.session.after, After::Next) {
                 After::Next => {}
-                After::Yield => return (index + 1, Some(Progress::Later)),
+                After::Tell | After::Yield => return (index + 1, Some(Progress::Later)),
                 After::Retry => {
                     *is_retrying = true;
                     return (index, Some(Progress::Later));

@@ -541,9 +541,13 @@ impl<'s> Worker<'s> {
         if turn.is_unauthenticated {
             self.limit_unauthenticated(turn.id);
         }
-        let is_over = !turn.requests.is_empty() || self.reply.is_full() || self.executor.is_turn_over();
-        !is_over
-            && self.table.at(turn.id).is_some_and(|c| c.session.after == After::Next && !c.flow.keeps_all())
+        turn.requests.is_empty() && !self.executor.is_turn_over() && self.goes_on(turn.id)
+    }
+
+    /// Whether further requests of this connection may run in its turn.
+    fn goes_on(&mut self, id: ConnId) -> bool {
+        let goes_on = |c: &mut Connection| c.session.after == After::Next && !c.flow.keeps_all();
+        !self.reply.is_full() && self.table.at(id).is_some_and(goes_on)
     }
 
     /// Executes what is parsed, up to a request that has to wait, the end of the connection, or the end of
@@ -553,13 +557,16 @@ impl<'s> Worker<'s> {
         loop {
             let executed = self.execute_some(turn, records_end, may_tell);
             self.batch.advance(turn, executed);
-            if !std::mem::take(&mut self.tells_first) {
+            if !std::mem::take(&mut self.tells_first) || !self.goes_on(turn.id) {
                 return;
             }
             cold_path();
             self.tell_first(turn.id, records_end);
+            if !self.goes_on(turn.id) {
+                return;
+            }
             // Other workers may go on telling it more: it does not wait for that.
-            may_tell = false;
+            may_tell = executed > 0;
         }
     }
 
@@ -598,6 +605,7 @@ impl<'s> Worker<'s> {
             if connection.session.after != After::Next {
                 cold_path();
                 let Connection { session, unfinished, flow, .. } = connection;
+                self.tells_first = session.after == After::Tell;
                 let has_run = match session.after {
                     After::Elsewhere => {
                         self.lend_session(turn, (spans, end), call.0);
@@ -745,7 +753,7 @@ fn end_turn(
     call: (u64, usize),
 ) -> bool {
     match session.after {
-        After::Yield => {
+        After::Tell | After::Yield => {
             session.after = After::Next;
             pieces::begin((unfinished, flow), reply, args, call);
         }

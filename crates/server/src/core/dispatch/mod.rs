@@ -585,12 +585,15 @@ impl<'s> Executor<'s> {
     /// call to MONITOR, and reports it to the logs. `is_whole` says that its reply is complete.
     #[cold]
     fn look(&mut self, session: &mut Session, row: &Row, is_whole: bool, call: (u64, Args<'_>, usize)) {
-        // What a client has caused to be sent to itself comes behind this reply and before the next one:
-        // messages are delivered between turns.
-        let has_mail = self.listens && self.mailboxes.get(self.worker).is_some_and(Mailbox::has_mail);
-        let is_outdated = session.users_version != self.users_version;
-        if (self.is_turn_over() || has_mail || is_outdated) && session.after == After::Next {
-            session.after = After::Yield;
+        if session.after == After::Next {
+            let is_outdated = session.users_version != self.users_version;
+            if self.is_turn_over() || is_outdated {
+                session.after = After::Yield;
+            } else if self.listens && self.mailboxes.get(self.worker).is_some_and(Mailbox::has_mail) {
+                // What a client has caused to be sent to itself comes behind this reply and before the next
+                // one.
+                session.after = After::Tell;
+            }
         }
         // One that goes on elsewhere, or waits, has not ended.
         if !matches!(session.after, After::Elsewhere | After::Wait) {
