@@ -3,7 +3,7 @@
 //! The only file beside the value APIs that looks at how a value is kept. Sizes are of what is allocated,
 //! room included, so that they add up to about what the process takes.
 use crate::entry::{Meta, Shape};
-use crate::key_info::{KeyInfo, string_dump_bytes};
+use crate::key_info::{KeyInfo, VALUE_BYTES, string_dump_bytes};
 use crate::set::image::Image;
 use crate::value::{Value, encoding, string_value};
 use crate::{Key, View};
@@ -30,6 +30,30 @@ impl View<'_> {
             _ => None,
         };
         Some(Brief { encoding: encoding(meta, found.inline, found.outside), int })
+    }
+
+    /// How many bytes the key costs, as [`View::info`] tells it, but of a collection of more than some thousand
+    /// elements as far as some of its leaves tell. None if the key is not there. What it costs does not grow
+    /// with the value but for [`View::parts`].
+    pub fn memory_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
+        let value_bytes = match self.look(key)?.outside {
+            None => 0,
+            Some(value) => {
+                let collection = value.collection().map(|collection| collection.allocated_bytes());
+                VALUE_BYTES
+                    + collection.or_else(|| value.text_room_bytes().map(|room| room as u64)).unwrap_or(0)
+            }
+        };
+        let entry_bytes = self.map(key).and_then(|map| map.entry_bytes(key.hash, key.bytes()));
+        Some(value_bytes + entry_bytes.unwrap_or(0))
+    }
+
+    /// How many groups a stream has, and consumers of them: 0 of any other value. It counts as no lookup.
+    pub fn parts(&self, key: &Key<'_>) -> u64 {
+        match self.peek(key).and_then(|found| found.outside) {
+            Some(Value::Stream(stream)) => stream.parts(),
+            _ => 0,
+        }
     }
 
     /// All that is known of the value; None if the key is not there. Visits all leaves of the value.

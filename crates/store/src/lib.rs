@@ -36,6 +36,8 @@ mod field_names;
 mod halt;
 mod hash;
 mod info;
+#[cfg(test)]
+mod info_tests;
 mod inside;
 mod key_info;
 mod keyspace;

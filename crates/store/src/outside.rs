@@ -15,6 +15,10 @@ pub(crate) trait Outside {
     /// About how many bytes it takes, as far as a few of its leaves tell.
     fn bytes(&self) -> u64;
 
+    /// How many bytes it has allocated, as [`Outside::describe`] adds them up, but of a large tree as far as
+    /// some of its leaves tell: what that costs does not grow with the tree.
+    fn allocated_bytes(&self) -> u64;
+
     /// Of about how many of so many equal parts nobody else is an owner at this moment. Clones share
     /// everything but what was edited since.
     fn count_sole(&self, samples: u64) -> u64;

@@ -193,6 +193,12 @@ impl IntMap {
         self.tree.count_sole(samples)
     }
 
+    /// About how many bytes its leaves and the nodes above them take. Looks at some of them.
+    pub fn allocated_about(&self) -> u64 {
+        let weigh = |leaf: &Block| (leaf.allocated_bytes() as i64, Paired::open(leaf).count());
+        self.tree.sample(&mut { weigh }).of_entries(self.len()).unsigned_abs()
+    }
+
     /// What MEMORY LAYOUT tells: nodes, elements and bytes. Looks at each leaf.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };

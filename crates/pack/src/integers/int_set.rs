@@ -171,6 +171,12 @@ impl IntSet {
         self.tree.count_sole(samples)
     }
 
+    /// About how many bytes its leaves and the nodes above them take. Looks at some of them.
+    pub fn allocated_about(&self) -> u64 {
+        let sample = self.tree.sample(&mut |leaf| (leaf.allocated_bytes() as i64, leaf.count()));
+        sample.of_entries(self.len()).unsigned_abs()
+    }
+
     /// What MEMORY LAYOUT tells: nodes, members and bytes. Looks at each leaf.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };

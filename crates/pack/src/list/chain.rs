@@ -82,9 +82,19 @@ impl Chain {
 
     /// About how many bytes the leaves take.
     pub(crate) fn bytes_about(&self) -> u64 {
+        self.ends_bytes() + self.middle.leaf_bytes_about()
+    }
+
+    /// The same with the nodes above them, as far as some more of them tell. Leaves of a list take about the
+    /// same, however long its elements are, so it is leaves that are counted.
+    pub(crate) fn allocated_about(&self) -> u64 {
+        let middle = self.middle.sample(&mut |block| (block.allocated_bytes() as i64, 1));
+        self.ends_bytes() + middle.bytes()
+    }
+
+    fn ends_bytes(&self) -> u64 {
         let ends = [&self.head, &self.tail].into_iter().flatten();
-        let ends: usize = ends.map(|end| end.block.allocated_bytes()).sum();
-        ends as u64 + self.middle.leaf_bytes_about()
+        ends.map(|end| end.block.allocated_bytes() as u64).sum()
     }
 
     /// Of how many of so many leaves between head and tail this chain is the only owner. If there are none

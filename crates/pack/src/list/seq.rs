@@ -449,6 +449,11 @@ impl Seq {
         stats
     }
 
+    /// About how many bytes its leaves and the nodes above them take. Looks at some of them.
+    pub fn allocated_about(&self) -> u64 {
+        self.chain.allocated_about()
+    }
+
     /// The bytes of all allocations, rounding included. Looks at each leaf's header.
     pub fn allocated_bytes(&self) -> u64 {
         let mut bytes = 0;

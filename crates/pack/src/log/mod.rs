@@ -445,6 +445,14 @@ impl Log {
         stats
     }
 
+    /// About how many bytes its leaves and the nodes above them take. Looks at some of them.
+    pub fn allocated_about(&self) -> u64 {
+        let weigh = |block: &Block| (block.allocated_bytes() as i64, Leaf::open(block).count() as usize);
+        let (tail_bytes, tail_len) = self.tail.as_ref().map_or((0, 0), weigh);
+        let sealed = self.sealed.sample(&mut { weigh }).of_entries(self.len - tail_len as u64);
+        (sealed + tail_bytes).unsigned_abs()
+    }
+
     /// About how many bytes it takes. Looks at a few leaves.
     pub fn bytes_about(&self) -> u64 {
         let tail = self.tail.as_ref().map_or(0, Block::allocated_bytes);

@@ -181,6 +181,12 @@ impl<const N: usize> Records<N> {
         });
     }
 
+    /// About how many bytes its leaves and the nodes above them take. Looks at some of them.
+    pub fn allocated_about(&self) -> u64 {
+        let sample = self.tree.sample(&mut |leaf| (leaf.allocated_bytes() as i64, Self::count(leaf)));
+        sample.of_entries(self.len()).unsigned_abs()
+    }
+
     /// About how many bytes it takes. Looks at a few leaves.
     pub fn bytes_about(&self) -> u64 {
         self.tree.leaf_bytes_about()

@@ -23,6 +23,7 @@ use crate::memory::arena::Moves;
 pub use crate::memory::shared::Shared;
 use crate::tree::order::ByHash;
 pub use crate::tree::order::OrderRange;
+use crate::tree::sample::{LEAVES, LEAVES_OF_ENTRIES};
 use crate::tree::stats::Stats;
 use crate::tree::{Held, Path, Tree};
 use base::hash::{Hash, Seed};
@@ -470,6 +471,26 @@ impl<V: Clone, F: Form> Map<V, F> {
     /// How many of so many leaves, spread evenly, nobody else holds at this moment.
     pub fn count_sole(&self, samples: u64) -> u64 {
         self.tree.count_sole(samples)
+    }
+
+    /// About how many bytes it takes, with what lies outside of leaves and what `more` says of each entry that
+    /// has meta. Looks at some of its leaves. Below 0 where `more` is.
+    pub fn allocated_about(&self, more: &dyn Fn(Found<'_, V>) -> i64) -> i64 {
+        let leaves = if F::META == 0 { LEAVES } else { LEAVES_OF_ENTRIES };
+        let sample = self.tree.sample_of(leaves, &mut |leaf| {
+            let owners = if F::META == 0 { 0 } else { leaf.count() };
+            let outside: i64 = leaf
+                .slots()
+                .take(owners)
+                .map(|slot| {
+                    let body = leaf.outside(slot).map_or(0, |_| Shared::<V>::allocated_bytes());
+                    let payload = leaf.payload_bytes(slot).map_or(0, |bytes| bytes.allocated);
+                    (body + payload) as i64 + more(leaf.found(slot))
+                })
+                .sum();
+            (leaf.allocated_bytes() as i64 + outside, leaf.count())
+        });
+        sample.of_entries(self.len)
     }
 
     /// Where the bytes are, by kind of node. Goes through all leaves.

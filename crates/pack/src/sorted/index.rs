@@ -185,6 +185,12 @@ impl Index {
         self.tree.leaf_bytes_about()
     }
 
+    /// About how many bytes it takes for so many members. Looks at some of its leaves.
+    pub(crate) fn allocated_about(&self, members: u64) -> u64 {
+        let weigh = |leaf: &Block| (leaf.allocated_bytes() as i64, Placed::open(leaf).count());
+        self.tree.sample(&mut { weigh }).of_entries(members).unsigned_abs()
+    }
+
     pub(crate) fn add_stats(&self, stats: &mut Stats) {
         self.tree.add_stats(stats, |stats, leaf| {
             let used = crate::memory::block::HEADER_BYTES + leaf.len();

@@ -53,6 +53,10 @@ impl LongRuns {
         self.0.relocate(from, effort, moves, &mut |_, _, _| {})
     }
 
+    pub(crate) fn allocated_about(&self) -> u64 {
+        self.0.allocated_about(&|_| 0).unsigned_abs()
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         self.0.stats()
     }

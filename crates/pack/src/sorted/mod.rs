@@ -730,6 +730,14 @@ impl Sorted {
         self.tree.count_sole(samples)
     }
 
+    /// About how many bytes its leaves, its index and the nodes above them take. Looks at some of them.
+    pub fn allocated_about(&self) -> u64 {
+        let weigh = |leaf: &Block| (leaf.allocated_bytes() as i64, scored::count(leaf));
+        let scores = self.tree.sample(&mut { weigh }).of_entries(self.len()).unsigned_abs();
+        let index = self.index.as_ref().map_or(0, |index| index.allocated_about(self.len()));
+        scores + index + self.long_runs.as_ref().map_or(0, |runs| runs.allocated_about())
+    }
+
     /// Where the bytes are, by kind of node. Goes through all leaves.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats { height: self.tree.height() as u32, ..Stats::default() };

@@ -9,7 +9,7 @@
 //!
 //! `build.rs` makes a tree of all its leaves, `descent.rs` has the way from the root to a leaf, `seek.rs`
 //! what is looked for on it in each order, `join.rs` what becomes of neighbours that have become small,
-//! `twin.rs` how a tree that is kept for a moment is edited.
+//! `twin.rs` how a tree that is kept for a moment is edited, `sample.rs` what few leaves tell of all.
 //!
 //! Three rules hold between calls: every inner node has a child; every inner node but the root had a
 //! neighbour too full to be joined with when it last fell under [`node::FANOUT_MIN`]; a root that is an inner
@@ -20,6 +20,7 @@ pub(crate) mod end;
 mod join;
 pub(crate) mod node;
 pub(crate) mod order;
+pub(crate) mod sample;
 mod seek;
 pub mod stats;
 mod twin;

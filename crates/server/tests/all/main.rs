@@ -31,6 +31,7 @@ mod output;
 mod pause;
 mod pieces;
 mod pubsub;
+mod quick;
 mod requests;
 mod script_log;
 mod secrets;

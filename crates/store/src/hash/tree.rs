@@ -28,7 +28,7 @@ use crate::halt::{Halt, Stage};
 use crate::hash::field::Kept;
 use crate::hash::image::INSIDE;
 use crate::hash::name::HashName;
-use crate::key_info::{KeyInfo, string_dump_bytes};
+use crate::key_info::{KeyInfo, SUMMED_LEN_MAX, string_dump_bytes};
 use crate::keyspace::garbage::Garbage;
 use crate::outside::{Outside, mean_sole};
 use crate::position::{Position, cell, walk_cells};
@@ -333,16 +333,8 @@ impl HashTree {
         if deadline.is_past(at.now) { Before::Overdue } else { Before::Field }
     }
 
-    /// Every field with what is kept for it, those past their deadline included: those of the map of integers
-    /// in ascending order, then the others in hash order of leaves.
-    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(Item<'_>, Kept<'_>)) {
-        let _ = self.visit(&mut |field, kept| {
-            visit(field, kept);
-            ControlFlow::Continue(())
-        });
-    }
-
-    /// As [`HashTree::for_each`], until told to stop.
+    /// Every field with what is kept for it, those past their deadline included, until told to stop: those of
+    /// the map of integers in ascending order, then the others in hash order of leaves.
     pub(crate) fn visit(
         &self,
         visit: &mut dyn FnMut(Item<'_>, Kept<'_>) -> ControlFlow<()>,
@@ -577,6 +569,22 @@ impl Outside for HashTree {
         HashTree::bytes(self)
     }
 
+    fn allocated_bytes(&self) -> u64 {
+        let ints = self.ints.as_ref();
+        // How long all texts are is known, so of those in leaves that are looked at only what they take
+        // besides counts for the others: then a few long values among many short ones are no matter. Where
+        // there are integers too, it is not known how much of it is theirs.
+        let (texts_bytes, known) = if ints.is_none() { (self.text_bytes, -1) } else { (0, 0) };
+        let map_bytes = self.map.allocated_about(&|found| {
+            let text_bytes = field_of(found.meta, found.key).len() + Kept::of(&found).value.len();
+            found.outside.map_or(0, |text| text.capacity() as i64) + known * text_bytes as i64
+        });
+        let wheel = self.timed.as_ref().and_then(|timed| timed.wheel.as_ref());
+        texts_bytes.saturating_add_signed(map_bytes)
+            + ints.map_or(0, |ints| footprint_bytes(size_of::<IntMap>()) as u64 + ints.allocated_about())
+            + wheel.map_or(0, |wheel| wheel.allocated_bytes())
+    }
+
     fn count_sole(&self, samples: u64) -> u64 {
         let map = self.ints.as_deref();
         let ints = (map.map_or(0, IntMap::len), || map.map_or(0, |map| map.count_sole(samples)));
@@ -622,11 +630,15 @@ impl Outside for HashTree {
     }
 
     fn describe(&self, info: &mut KeyInfo) {
-        let (mut texts_bytes, mut dump_bytes) = (0, 0);
+        let mut texts_bytes = 0;
         self.map.for_each(&mut |found| texts_bytes += found.outside.map_or(0, |text| text.capacity() as u64));
-        self.for_each(&mut |field, kept| {
-            dump_bytes += string_dump_bytes(field) + string_dump_bytes(kept.value);
+        let (mut sum, mut count) = (0, 0);
+        let _ = self.visit(&mut |field, kept| {
+            sum += string_dump_bytes(field) + string_dump_bytes(kept.value);
+            count += 1;
+            if count < SUMMED_LEN_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
+        let dump_bytes = sum * self.len() / count.max(1);
         let mut stats = self.map.stats();
         if let Some(ints) = &self.ints {
             stats.merge(&ints.stats());

@@ -141,6 +141,10 @@ impl Outside for ListTree {
         self.seq.bytes_about()
     }
 
+    fn allocated_bytes(&self) -> u64 {
+        self.seq.allocated_about()
+    }
+
     fn count_sole(&self, samples: u64) -> u64 {
         self.seq.count_sole(samples)
     }

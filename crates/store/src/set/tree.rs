@@ -259,6 +259,10 @@ impl Outside for SetTree {
         self.ints.bytes_about() + self.texts.bytes_about()
     }
 
+    fn allocated_bytes(&self) -> u64 {
+        self.ints.allocated_about() + self.texts.allocated_about(&|_| 0).unsigned_abs()
+    }
+
     fn count_sole(&self, samples: u64) -> u64 {
         let (ints, texts) = (self.ints.len(), self.texts.len());
         mean_sole((ints, || self.ints.count_sole(samples)), (texts, || self.texts.count_sole(samples)))

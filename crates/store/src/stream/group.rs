@@ -221,6 +221,12 @@ impl Group {
         (size_of::<Group>() + self.name.len() + consumers + slots) as u64
     }
 
+    /// About how many bytes the leaves of its pending entries take.
+    pub(super) fn allocated_bytes(&self) -> u64 {
+        let of_consumers = self.consumers().map(|consumer| consumer.pending.allocated_about());
+        self.pending.allocated_about() + of_consumers.sum::<u64>()
+    }
+
     pub(super) fn add_stats(&self, stats: &mut Stats) {
         self.pending.add_stats(stats);
         self.consumers.iter().flatten().for_each(|consumer| consumer.pending.add_stats(stats));

@@ -198,6 +198,11 @@ impl Stream {
         self.groups.binary_search_by(|group| group.name().cmp(name))
     }
 
+    /// How many groups it has, and consumers of them.
+    pub(crate) fn parts(&self) -> u64 {
+        self.groups().map(|group| 1 + group.consumers().len() as u64).sum()
+    }
+
     /// Visits the ids that the leaves began with.
     pub fn for_each_leaf(&self, visit: &mut dyn FnMut(Id)) {
         self.log.for_each_base(visit);
@@ -237,6 +242,11 @@ impl Outside for Stream {
             group.pending_len() * PENDING_BYTES + group.consumers().len() as u64 * CONSUMER_BYTES
         };
         self.log.bytes_about() + self.groups().map(of_group).sum::<u64>()
+    }
+
+    fn allocated_bytes(&self) -> u64 {
+        let of_group = |group: &Group| group.own_bytes() + group.allocated_bytes();
+        size_of::<Stream>() as u64 + self.log.allocated_about() + self.groups().map(of_group).sum::<u64>()
     }
 
     fn count_sole(&self, samples: u64) -> u64 {

@@ -2,7 +2,7 @@
 use super::name::{Encoding, ZSetLimits};
 use crate::End;
 use crate::entry::Shape;
-use crate::key_info::{KeyInfo, string_dump_bytes};
+use crate::key_info::{KeyInfo, SUMMED_LEN_MAX, string_dump_bytes};
 use crate::outside::Outside;
 use base::Item;
 use base::hash::Seed;
@@ -55,6 +55,10 @@ impl Outside for ZSetTree {
         self.set.bytes_about()
     }
 
+    fn allocated_bytes(&self) -> u64 {
+        self.set.allocated_about()
+    }
+
     fn count_sole(&self, samples: u64) -> u64 {
         self.set.count_sole(samples)
     }
@@ -79,8 +83,6 @@ impl Outside for ZSetTree {
     }
 }
 
-/// What a dump of a longer set takes is estimated from so many entries at its beginning.
-const SUMMED_LEN_MAX: u64 = 1024;
 /// The head of a sorted set in a dump file, about.
 const DUMP_HEAD_BYTES: u64 = 5;
 
