@@ -52,3 +52,38 @@ fn what_a_key_takes_is_told_at_once_unless_all_of_it_is_to_be_looked_at() {
     (0..200).for_each(|n| client.check(&format!("XGROUP CREATECONSUMER stream g c{n}"), ":1\r\n"));
     check(&mut client, &["MEMORY USAGE stream"], true);
 }
+
+/// What is not sorted is read as far as LIMIT says.
+#[test]
+fn a_sort_that_does_not_sort_takes_as_long_as_what_limit_takes() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    fill_all(&mut client);
+    for key in ["list", "zset", "set", "ints"] {
+        let quick =
+            ["LIMIT 0 3", "LIMIT 7 3 DESC", "LIMIT 0 3 ALPHA", "LIMIT 0 3 GET #", "LIMIT 0 3 GET nosuch*"];
+        for options in quick {
+            check(&mut client, &[&format!("SORT {key} BY nosort {options}")], false);
+            check(&mut client, &[&format!("SORT_RO {key} BY nosort {options}")], false);
+        }
+        for options in ["ASC", "LIMIT 0 -1", "LIMIT 0 1000", "DESC", "GET nosuch*"] {
+            check(&mut client, &[&format!("SORT {key} BY nosort {options}")], true);
+        }
+        for options in ["ALPHA LIMIT 0 3", "BY nosuch* LIMIT 0 3"] {
+            check(&mut client, &[&format!("SORT {key} {options}")], true);
+        }
+    }
+    // Members of a set are gone through up to the first that is wanted, elements of a list or sorted set are not.
+    // What is stored of a set is sorted.
+    for (key, is_set) in [("list", false), ("zset", false), ("set", true), ("ints", true)] {
+        check(&mut client, &[&format!("SORT {key} BY nosort LIMIT 1900 3")], is_set);
+        check(&mut client, &[&format!("SORT {key} BY nosort LIMIT 0 3 STORE other")], is_set);
+    }
+    let members = client.raw("SMEMBERS set");
+    let nth = |n: usize| members.split("\r\n").nth(2 * n + 2).expect("it is there").to_owned();
+    let expected: String = (5..8).map(|n| format!("${}\r\n{}\r\n", nth(n).len(), nth(n))).collect();
+    client.check("SORT set BY nosort LIMIT 5 3", &format!("*3\r\n{expected}"));
+    client.check("SORT set BY nosort LIMIT 5 0", "*0\r\n");
+    client.check("SORT set BY nosort LIMIT 2000 3", "*0\r\n");
+    client.check("SORT list BY nosort LIMIT 7 2 DESC", "*2\r\n$4\r\n1992\r\n$4\r\n1991\r\n");
+}

@@ -666,6 +666,11 @@ impl<'k> View<'k> {
         self.look(key).as_ref().map(kind)
     }
 
+    /// The same without a trace, for an estimate of what a command will take.
+    pub fn peek_kind(&self, key: &Key<'_>) -> Option<Kind> {
+        self.peek(key).as_ref().map(kind)
+    }
+
     /// The deadline of the key; None where there is no such key.
     pub fn deadline(&mut self, key: &Key<'_>) -> Option<Deadline> {
         self.look(key).map(|found| Meta(found.meta).deadline(found.inline))

@@ -86,16 +86,31 @@ fn load_list(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elem
 }
 
 /// A set has no order that it keeps: where BY asks for none and the result is stored, it is sorted by text,
-/// so that what is stored does not depend on chance.
+/// so that what is stored does not depend on chance. Else it is gone through up to the end of LIMIT.
 fn load_set(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elements, Error> {
-    let mut elements = Elements { bytes: Vec::new(), all: Vec::new(), is_cut: false };
+    let is_cut = sort.by.is_none() && sort.destination.is_none();
+    let mut elements = Elements { bytes: Vec::new(), all: Vec::new(), is_cut };
     let Some(set) = view.set(key)? else { return Ok(elements) };
-    elements.all.reserve_exact(set.len() as usize);
-    set.for_each(&mut |item| elements.push(item));
+    let window = of_set(sort, set.len() as usize);
+    elements.all.reserve_exact(window.len());
+    let mut at = 0;
+    // It breaks off where the next member is outside.
+    let _ = set.visit(&mut |item| {
+        if window.contains(&at) {
+            elements.push(item);
+        }
+        at += 1;
+        if at < window.end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
     if sort.by.is_none() && sort.destination.is_some() {
         elements.order(sort.order);
     }
     Ok(elements)
+}
+
+/// Which members of a set are loaded, of all in its own order.
+pub(super) fn of_set(sort: &Sort<'_>, len: usize) -> Range<usize> {
+    if sort.by.is_none() && sort.destination.is_none() { sort.window(len) } else { 0..len }
 }
 
 /// A sorted set that is not to be sorted is read in its own order, as a list is.

@@ -25,7 +25,7 @@ use elements::{Elements, Results};
 use options::{Sort, Storing};
 use pattern::Lookup;
 use resp::{Args, Reply};
-use store::{End, Event, Extent, Key, View};
+use store::{End, Event, Extent, Key, Kind, View};
 
 /// A spec that finds no keys: those that BY and GET read are not among the arguments.
 const READ_BY_PATTERN: KeySpec = KeySpec {
@@ -58,7 +58,7 @@ pub(super) const SORT: Command = Command {
     doc: Doc {
         since: "1.0.0",
         summary: "Sorts the elements of a list, a set or a sorted set, and answers or stores them.",
-        complexity: "O(N*log(N)) where N is the number of elements, O(N) without sorting.",
+        complexity: "O(N*log(N)) where N is the number of elements; without sorting O(M) where M is what LIMIT takes.",
         args: &[KEY, BY, LIMIT, GET, ORDER, SORTING, Arg::key("destination", 2).after("STORE").optional()],
         ..ABOUT
     },
@@ -80,7 +80,7 @@ pub(super) const SORT_RO: Command = Command {
     doc: Doc {
         since: "7.0.0",
         summary: "Sorts the elements of a list, a set or a sorted set, and answers them.",
-        complexity: "O(N*log(N)) where N is the number of elements, O(N) without sorting.",
+        complexity: "O(N*log(N)) where N is the number of elements; without sorting O(M) where M is what LIMIT takes.",
         args: &[KEY, BY, LIMIT, GET, ORDER, SORTING],
         ..ABOUT
     },
@@ -120,24 +120,34 @@ fn pattern_option(args: &Args<'_>) -> Option<&'static str> {
 /// An element takes as long to put in order as several take to be looked at.
 const STEPS_AN_ELEMENT: u64 = 4;
 
-/// The steps that a request takes.
+/// The steps that a request takes; none where it is refused.
 fn work_of(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(steps(call.view.extent(call.key(0))))
+    Some(Sort::parse(&call.args, Storing::Allowed).map_or(0, |sort| steps(call.view, call.key(0), &sort)))
 }
 
 /// The same where each element names a key that is looked up; None where the result is stored.
 fn work_of_others(call: &WholeCall<'_>, storing: Storing) -> Option<u64> {
-    only_reads(&call.args, storing)?;
+    let sort = Sort::parse(&call.args, storing).ok().filter(|sort| sort.destination.is_none())?;
     let (view, key) = call.keyspace.lock_one(call.db, call.now, call.settings, call.args.at(1));
-    Some(steps(view.extent(&key)))
+    Some(steps(&view, &key, &sort))
 }
 
-fn steps(extent: Extent) -> u64 {
-    extent.elements.saturating_mul(STEPS_AN_ELEMENT) + extent.bytes / work::STEP_BYTES
-}
-
-fn only_reads(args: &Args<'_>, storing: Storing) -> Option<()> {
-    Sort::parse(args, storing).is_ok_and(|sort| sort.destination.is_none()).then_some(())
+/// All elements are gone through, but of what is not to be sorted those that LIMIT takes.
+fn steps(view: &View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> u64 {
+    let of = |elements: u64, extent: Extent| {
+        let bytes = elements.saturating_mul(extent.element_bytes());
+        elements.saturating_mul(STEPS_AN_ELEMENT) + bytes / work::STEP_BYTES
+    };
+    if sort.by.is_some() {
+        let extent = view.extent(key);
+        return of(extent.elements, extent);
+    }
+    let len = view.elements(key);
+    let looked_at = match view.peek_kind(key) {
+        Some(Kind::Set) => elements::of_set(sort, len as usize).end,
+        _ => sort.window(len as usize).len(),
+    } as u64;
+    if looked_at < work::FEW_ELEMENTS { 0 } else { of(looked_at, view.extent(key)) }
 }
 
 fn sort(call: &mut Call<'_, '_>) -> Done {
