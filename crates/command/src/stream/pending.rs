@@ -2,7 +2,7 @@
 use super::row::{ABOUT, ROW};
 use super::{delete, id, note_lookup, steps_in_group};
 use crate::argument::{int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use resp::Reply;
 use std::ops::ControlFlow;
 use store::{Fate, Group, Id, Pending};
@@ -138,6 +138,13 @@ struct Query<'a> {
     consumer: Option<&'a [u8]>,
 }
 
+impl Query<'_> {
+    /// Whether an entry is answered that was delivered so long ago.
+    fn wants(&self, idle_ms: i64) -> bool {
+        self.idle_min_ms == 0 || idle_ms >= self.idle_min_ms
+    }
+}
+
 fn query<'a>(call: &Call<'_, 'a>) -> Result<Option<Query<'a>>, Error> {
     let args = call.args;
     match args.len() {
@@ -159,22 +166,50 @@ fn query<'a>(call: &Call<'_, 'a>) -> Result<Option<Query<'a>>, Error> {
     Ok(Some(Query { idle_min_ms, start, end, count, consumer: args.get(first + 3) }))
 }
 
-/// What is looked at: the consumers, or what is pending in the group or for one consumer. Of the latter each
-/// is looked up in the group. With IDLE all may have to be looked at, of which a step takes many.
+/// So many pending entries are passed over in a step where only what was delivered at some time is wanted,
+/// and their times lie beside each other.
+const LOOKS_A_STEP: u64 = 8;
+/// Of what one consumer has each entry is looked up in the group.
+const STEPS_A_SEARCH: u64 = 2;
+/// So many steps may be made to see how far a request goes before it is sent to another thread: to send it
+/// takes longer.
+const PROBED_STEPS: u64 = work::LONG_STEPS / 64;
+
+/// What is looked at: the consumers, or what is pending in the group or for one consumer.
 fn told(call: &mut Call<'_, '_>) -> Option<u64> {
-    const LOOKS_A_STEP: u64 = 8;
-    const STEPS_A_SEARCH: u64 = 2;
     let Ok(query) = query(call) else { return Some(0) };
+    let now = call.view.clock();
     steps_in_group(call, call.args.at(2), |group| {
         let Some(query) = query else { return Some(group.consumers().len() as u64) };
         let (pending, steps_a_look) = match query.consumer {
             None => (group.pending_len(), 1),
             Some(name) => (group.consumer(group.find_consumer(name)?).pending_len(), STEPS_A_SEARCH),
         };
-        let shown = pending.min(query.count);
-        let passed = if query.idle_min_ms == 0 || shown == 0 { 0 } else { pending / LOOKS_A_STEP };
-        Some(steps_a_look * shown.max(passed))
+        let shown = steps_a_look * pending.min(query.count);
+        Some(shown.max(passed_over(group, &query, pending, now.0)))
     })
+}
+
+/// With IDLE all that is pending may have to be looked at, or what is wanted is among the first.
+fn passed_over(group: &Group, query: &Query<'_>, pending: u64, now_ms: i64) -> u64 {
+    let looks_a_step = if query.consumer.is_some() { 1 } else { LOOKS_A_STEP };
+    let steps = pending / looks_a_step;
+    if query.idle_min_ms == 0 || query.count == 0 {
+        return 0;
+    }
+    if steps < work::LONG_STEPS || query.count > PROBED_STEPS * looks_a_step {
+        return steps;
+    }
+    let (mut probed, mut wanted) = (0, 0);
+    let is_over = visit(group, query, &mut |pending| {
+        probed += 1;
+        wanted += u64::from(query.wants(idle_ms(&pending, now_ms)));
+        match wanted < query.count && probed < PROBED_STEPS * looks_a_step {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    });
+    if is_over || wanted == query.count { probed / looks_a_step } else { steps }
 }
 
 fn xpending(call: &mut Call<'_, '_>) -> Done {
@@ -211,15 +246,14 @@ fn reply_summary(reply: &mut Reply, group: &Group) {
 }
 
 fn reply_pending(reply: &mut Reply, group: &Group, query: &Query<'_>, now_ms: i64) {
-    let consumer = query.consumer.map(|name| group.find_consumer(name));
     let header = reply.deferred();
     let mut sent = 0;
-    let mut visit = |pending: Pending| {
-        if sent >= query.count || pending.id > query.end {
+    visit(group, query, &mut |pending| {
+        if sent >= query.count {
             return ControlFlow::Break(());
         }
-        let idle_ms = (now_ms - pending.delivered.0).max(0);
-        if query.idle_min_ms == 0 || idle_ms >= query.idle_min_ms {
+        let idle_ms = idle_ms(&pending, now_ms);
+        if query.wants(idle_ms) {
             reply.array(4);
             id::reply(reply, pending.id);
             reply.bulk(group.consumer(pending.consumer).name());
@@ -228,12 +262,30 @@ fn reply_pending(reply: &mut Reply, group: &Group, query: &Query<'_>, now_ms: i6
             sent += 1;
         }
         reply.flow()
+    });
+    reply.fill_array(header, sent as usize);
+}
+
+/// Visits what is pending between the ids of a query until told to stop. Returns whether it came to the end.
+fn visit(group: &Group, query: &Query<'_>, visit: &mut dyn FnMut(Pending) -> ControlFlow<()>) -> bool {
+    let mut is_over = true;
+    let mut visit = |pending: Pending| {
+        if pending.id > query.end {
+            return ControlFlow::Break(());
+        }
+        let flow = visit(pending);
+        is_over = flow.is_continue();
+        flow
     };
-    match consumer {
+    match query.consumer.map(|name| group.find_consumer(name)) {
         None => group.visit_pending(query.start, &mut visit),
         Some(Some(consumer)) => group.visit_pending_of(consumer, query.start, &mut visit),
         // An unknown consumer holds nothing.
         Some(None) => {}
     }
-    reply.fill_array(header, sent as usize);
+    is_over
+}
+
+fn idle_ms(pending: &Pending, now_ms: i64) -> i64 {
+    (now_ms - pending.delivered.0).max(0)
 }

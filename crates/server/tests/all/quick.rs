@@ -87,3 +87,26 @@ fn a_sort_that_does_not_sort_takes_as_long_as_what_limit_takes() {
     client.check("SORT set BY nosort LIMIT 2000 3", "*0\r\n");
     client.check("SORT list BY nosort LIMIT 7 2 DESC", "*2\r\n$4\r\n1992\r\n$4\r\n1991\r\n");
 }
+
+#[test]
+fn what_is_pending_is_told_at_once_where_it_is_found_among_the_first() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    (1..=MANY).for_each(|n| drop(client.raw(&format!("XADD x {n}-0 f v"))));
+    client.check("XGROUP CREATE x g 0", "+OK\r\n");
+    client.raw("XREADGROUP GROUP g c COUNT 2000 STREAMS x >");
+    client.raw("XCLAIM x g c 0 1-0 2-0 3-0 4-0 5-0 IDLE 50000 JUSTID");
+    let quick = [
+        "IDLE 40000 - + 5",
+        "IDLE 40000 - + 1 c",
+        "IDLE 40000 100-0 105-0 5",
+        "- + 5",
+        "- + 5 c",
+        "IDLE 40000 - + 0",
+    ];
+    quick.iter().for_each(|query| check(&mut client, &[&format!("XPENDING x g {query}")], false));
+    // The sixth may be anywhere; of one consumer fewer are looked at.
+    let slow = ["IDLE 40000 - + 6", "IDLE 40000 6-0 + 1", "IDLE 40000 9-0 + 1 c", "IDLE 0 - + 2000"];
+    slow.iter().for_each(|query| check(&mut client, &[&format!("XPENDING x g {query}")], true));
+    assert!(client.raw("XPENDING x g IDLE 40000 - + 6").starts_with("*5\r\n*4\r\n$3\r\n1-0\r\n"));
+}
