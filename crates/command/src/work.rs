@@ -76,17 +76,28 @@ pub(crate) fn smallest_in_all(call: &mut Call<'_, '_>) -> Option<u64> {
 const PROBED_LOOKUPS: u64 = LONG_STEPS / 64;
 
 /// [`smallest_in_all`] for a command that ends when as many members as LIMIT says are in all sets: that may
-/// be among the first.
+/// be among the first. Where it is, it is not asked how large the others are.
 pub(crate) fn smallest_in_all_to_limit(call: &mut Call<'_, '_>) -> Option<u64> {
-    let steps = smallest_in_all(call)?;
+    let keys = call.keys().len() as u64;
+    if call.elements().min().unwrap_or(0).saturating_mul(keys) < LONG_STEPS {
+        let steps = smallest_in_all(call).filter(|steps| *steps < LONG_STEPS);
+        if steps.is_some() {
+            return steps;
+        }
+    }
+    probed_to_limit(call).or_else(|| smallest_in_all(call))
+}
+
+/// How many members of the smallest set are looked up until as many as LIMIT says are in all; None if these
+/// are not among the first.
+fn probed_to_limit(call: &Call<'_, '_>) -> Option<u64> {
     let keys = call.keys().len();
     let limit = number_behind(b"LIMIT", &call.args, 2 + keys);
     let probed_max = PROBED_LOOKUPS / (keys as u64).saturating_sub(1).max(1);
-    if steps < LONG_STEPS || limit == 0 || limit > probed_max {
-        return Some(steps);
+    if limit == 0 || limit > probed_max {
+        return None;
     }
-    let sets: Option<Vec<_>> = call.keys().iter().map(|key| call.view.peek_zset_copy(key)).collect();
-    let Some(mut sets) = sets else { return Some(0) };
+    let mut sets = call.keys().iter().map(|key| call.view.peek_zset_copy(key)).collect::<Option<Vec<_>>>()?;
     sets.sort_by_key(ZSetCopy::len);
     let (mut member, mut probed, mut common) = (Vec::new(), 0, 0);
     sets[0].for_each(&mut |entry| {
@@ -99,7 +110,7 @@ pub(crate) fn smallest_in_all_to_limit(call: &mut Call<'_, '_>) -> Option<u64> {
             false => ControlFlow::Break(()),
         }
     });
-    Some(if common >= limit { probed } else { steps })
+    (common >= limit).then_some(probed)
 }
 
 /// The elements of the first key, each looked for in all others.

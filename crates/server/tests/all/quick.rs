@@ -110,3 +110,37 @@ fn what_is_pending_is_told_at_once_where_it_is_found_among_the_first() {
     slow.iter().for_each(|query| check(&mut client, &[&format!("XPENDING x g {query}")], true));
     assert!(client.raw("XPENDING x g IDLE 40000 - + 6").starts_with("*5\r\n*4\r\n$3\r\n1-0\r\n"));
 }
+
+#[test]
+fn an_intersection_ends_at_once_where_limit_is_reached_among_the_first_members() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    fill_all(&mut client);
+    fill(&mut client, "SADD same", (0..MANY).map(|n| format!("m{n}")));
+    fill(&mut client, "SADD long", (0..MANY / 20).map(|n| format!("{n}{}", "x".repeat(2000))));
+    check(&mut client, &["SINTERCARD 2 set same LIMIT 2", "SINTERCARD 2 long long LIMIT 1"], false);
+    check(&mut client, &["ZINTERCARD 3 set zset same LIMIT 1"], false);
+    check(&mut client, &["SINTERCARD 2 set same", "SINTERCARD 2 set same LIMIT 1000"], true);
+    check(&mut client, &["SINTERCARD 2 set ints LIMIT 1", "SINTERCARD 2 long long"], true);
+}
+
+#[test]
+fn a_member_moves_only_where_it_is_in_one_set_and_may_be_in_the_other() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    client.raw("SADD a 1 x y");
+    client.raw("RPUSH list 1");
+    client.check("SMOVE none list x", ":0\r\n");
+    client.check("SMOVE a a x", ":1\r\n");
+    client.check("SMOVE a a z", ":0\r\n");
+    client.check("SMOVE a b z", ":0\r\n");
+    assert!(client.raw("SMOVE a list x").starts_with("-WRONGTYPE"));
+    assert!(client.raw("SMOVE a list z").starts_with("-WRONGTYPE"));
+    client.check("EXISTS b", ":0\r\n");
+    for member in ["x", "y", "1"] {
+        client.check("SISMEMBER a 1", ":1\r\n");
+        client.check(&format!("SMOVE a b {member}"), ":1\r\n");
+        client.check(&format!("SISMEMBER b {member}"), ":1\r\n");
+    }
+    client.check("EXISTS a", ":0\r\n");
+}
