@@ -32,9 +32,9 @@ impl View<'_> {
         Some(Brief { encoding: encoding(meta, found.inline, found.outside), int })
     }
 
-    /// How many bytes the key costs, as [`View::info`] tells it, but of a collection of more than some thousand
-    /// elements as far as some of its leaves tell. None if the key is not there. What it costs does not grow
-    /// with the value but for [`View::parts`].
+    /// How many bytes the key costs, as [`View::info`] tells it, but of a collection of more than some
+    /// thousand elements as far as some of its leaves tell. None if the key is not there. What it costs does
+    /// not grow with the value but for [`View::parts`].
     pub fn memory_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
         let value_bytes = match self.look(key)?.outside {
             None => 0,

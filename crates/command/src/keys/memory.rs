@@ -2,8 +2,8 @@
 //!
 //! Both sum up what is allocated, node by node, with the rounding that the allocator makes: the key's bytes
 //! in its leaf, its share of the leaf's head and room, and everything behind its pointer. LAYOUT and USAGE
-//! with SAMPLES 0 go through all nodes; USAGE otherwise looks at some leaves of a large value, which takes the
-//! same few microseconds of a thousand elements and of millions.
+//! with SAMPLES 0 go through all nodes; USAGE otherwise looks at some leaves of a large value, which takes
+//! the same few microseconds of a thousand elements and of millions.
 use super::row::{ABOUT, ROW};
 use crate::argument::{int, is_word};
 use crate::help::reply_help;

@@ -473,8 +473,8 @@ impl<V: Clone, F: Form> Map<V, F> {
         self.tree.count_sole(samples)
     }
 
-    /// About how many bytes it takes, with what lies outside of leaves and what `more` says of each entry that
-    /// has meta. Looks at some of its leaves. Below 0 where `more` is.
+    /// About how many bytes it takes, with what lies outside of leaves and what `more` says of each entry
+    /// that has meta. Looks at some of its leaves. Below 0 where `more` is.
     pub fn allocated_about(&self, more: &dyn Fn(Found<'_, V>) -> i64) -> i64 {
         let leaves = if F::META == 0 { LEAVES } else { LEAVES_OF_ENTRIES };
         let sample = self.tree.sample_of(leaves, &mut |leaf| {

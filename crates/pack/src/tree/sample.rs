@@ -40,7 +40,8 @@ impl Sample {
 }
 
 impl<O: Order, L: Leaf> Tree<O, L> {
-    /// What its nodes take, as far as [`LEAVES`] leaves tell. `weigh` tells of a leaf the bytes that count and the number of elements.
+    /// What its nodes take, as far as [`LEAVES`] leaves tell. `weigh` tells of a leaf the bytes that count
+    /// and the number of elements.
     pub(crate) fn sample(&self, weigh: &mut dyn FnMut(&L) -> (i64, usize)) -> Sample {
         self.sample_of(LEAVES, weigh)
     }

@@ -73,8 +73,8 @@ fn a_sort_that_does_not_sort_takes_as_long_as_what_limit_takes() {
             check(&mut client, &[&format!("SORT {key} {options}")], true);
         }
     }
-    // Members of a set are gone through up to the first that is wanted, elements of a list or sorted set are not.
-    // What is stored of a set is sorted.
+    // Members of a set are gone through up to the first that is wanted, elements of a list or sorted set are
+    // not. What is stored of a set is sorted.
     for (key, is_set) in [("list", false), ("zset", false), ("set", true), ("ints", true)] {
         check(&mut client, &[&format!("SORT {key} BY nosort LIMIT 1900 3")], is_set);
         check(&mut client, &[&format!("SORT {key} BY nosort LIMIT 0 3 STORE other")], is_set);
