@@ -84,6 +84,16 @@ const WIND_UP: Duration = Duration::from_millis(1000);
 /// What a client that has gone still listens to.
 type Leaving = (Arc<ClientRecord>, ConnId, Box<Subscriptions>);
 
+/// When a client is sent what it was told, in the middle of its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tells {
+    Nothing,
+    /// Before a request: [`push::is_due_before`].
+    Before,
+    /// Behind a request that has told it: [`After::Tell`].
+    Behind,
+}
+
 /// One worker. It stays on its thread, so nothing in it needs a lock; what others may see is in `server`.
 pub(crate) struct Worker<'s> {
     server: &'s Server,
@@ -139,8 +149,8 @@ pub(crate) struct Worker<'s> {
     is_relieving: bool,
     /// Some command waits for memory that is being freed: the worker sleeps for a moment only.
     is_retrying: bool,
-    /// A request waits until its client has been sent what was told before: [`push::is_due_before`].
-    tells_first: bool,
+    /// Whether the turn of a connection is interrupted to send its client what it was told.
+    tells: Tells,
     /// Connections by client id, for messages.
     ids: BTreeMap<u64, ConnId>,
     clock: &'s Clock,
@@ -185,7 +195,7 @@ impl<'s> Worker<'s> {
             garbage: Vec::new(),
             is_relieving: false,
             is_retrying: false,
-            tells_first: false,
+            tells: Tells::Nothing,
             ids: BTreeMap::new(),
             clock: &server.clock,
         }
@@ -544,9 +554,12 @@ impl<'s> Worker<'s> {
         turn.requests.is_empty() && !self.executor.is_turn_over() && self.goes_on(turn.id)
     }
 
-    /// Whether further requests of this connection may run in its turn.
+    /// Whether further requests of this connection may run in its turn: where users have changed, its next
+    /// one begins by their rules.
     fn goes_on(&mut self, id: ConnId) -> bool {
-        let goes_on = |c: &mut Connection| c.session.after == After::Next && !c.flow.keeps_all();
+        let version = self.executor.users().version();
+        let is_next = |session: &Session| session.after == After::Next && session.users_version == version;
+        let goes_on = |c: &mut Connection| is_next(&c.session) && !c.flow.keeps_all();
         !self.reply.is_full() && self.table.at(id).is_some_and(goes_on)
     }
 
@@ -557,12 +570,15 @@ impl<'s> Worker<'s> {
         loop {
             let executed = self.execute_some(turn, records_end, may_tell);
             self.batch.advance(turn, executed);
-            if !std::mem::take(&mut self.tells_first) || !self.goes_on(turn.id) {
+            let tells = std::mem::replace(&mut self.tells, Tells::Nothing);
+            if tells == Tells::Nothing || !self.goes_on(turn.id) {
                 return;
             }
             cold_path();
             self.tell_first(turn.id, records_end);
-            if !self.goes_on(turn.id) {
+            // What is left is not for clients, or what comes behind that: it is read behind the turn.
+            let is_left = tells == Tells::Behind && self.mailbox.has_mail();
+            if is_left || !self.goes_on(turn.id) {
                 return;
             }
             // Other workers may go on telling it more: it does not wait for that.
@@ -598,14 +614,14 @@ impl<'s> Worker<'s> {
             if (may_tell || index > 0)
                 && push::is_due_before((server, mailbox), &connection.session, &request)
             {
-                self.tells_first = true;
+                self.tells = Tells::Before;
                 return index;
             }
             let call = executor.execute(&mut connection.session, &request, reply);
             if connection.session.after != After::Next {
                 cold_path();
                 let Connection { session, unfinished, flow, .. } = connection;
-                self.tells_first = session.after == After::Tell;
+                self.tells = if session.after == After::Tell { Tells::Behind } else { Tells::Nothing };
                 let has_run = match session.after {
                     After::Elsewhere => {
                         self.lend_session(turn, (spans, end), call.0);

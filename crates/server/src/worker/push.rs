@@ -91,8 +91,9 @@ impl Worker<'_> {
     }
 
     /// In the middle of a connection's turn, between two of its requests: sends all clients what they have
-    /// been told until now, this one behind the replies of its turn so far. What this client's own requests
-    /// have caused is told when the gate is left. `records_end` is where the worker's records ended before
+    /// been told until now, or until users have changed, this one behind the replies of its turn so far. What
+    /// this client's own requests have caused is told when the gate is left, and others may come in: whether
+    /// its turn goes on is to be asked behind this. `records_end` is where the worker's records ended before
     /// the turn.
     pub(super) fn tell_first(&mut self, id: ConnId, records_end: u64) {
         self.executor.end();
@@ -102,6 +103,10 @@ impl Worker<'_> {
             (records_end, self.executor.end_of_records()),
         );
         self.send(id);
+        if let Some(connection) = self.table.at(id) {
+            // HELLO may have changed it in this turn.
+            connection.protocol = self.reply.protocol;
+        }
         let mut mail = std::mem::take(&mut self.mail);
         self.server.mailboxes.take_told(self.index, &mut mail);
         self.heed(mail);

@@ -112,6 +112,99 @@ fn who_was_counted_gets_the_message_though_it_leaves_in_the_same_turn() {
     }
 }
 
+/// HELLO is in the pipeline of what it hears, and users change in it.
+#[test]
+fn a_client_is_told_in_the_protocol_and_by_the_order_of_its_pipeline() {
+    let server = start(Config { worker_threads: 1, ..config() });
+    let invalid = format!(">2\r\n{}*1\r\n{}", bulk("invalidate"), bulk("k"));
+    for (requests, expected) in [
+        (
+            "CLIENT TRACKING ON\r\nGET k\r\nSET k 1\r\nPING\r\n",
+            format!("+OK\r\n_\r\n+OK\r\n{invalid}+PONG\r\n"),
+        ),
+        (
+            "CLIENT TRACKING ON\r\nGET k\r\nACL SETUSER zz on\r\nSET k 2\r\nGET k\r\nPING\r\n",
+            format!("+OK\r\n$1\r\n1\r\n+OK\r\n+OK\r\n{invalid}$1\r\n2\r\n+PONG\r\n"),
+        ),
+        (
+            "SUBSCRIBE c\r\nPUBLISH c m\r\nPING\r\n",
+            format!(
+                "{}:1\r\n{}+PONG\r\n",
+                pushed(&confirmed("subscribe", "c", 1)),
+                pushed(&message("c", "m"))
+            ),
+        ),
+    ] {
+        let mut client = Client::connect(&server);
+        client.send(format!("HELLO 3\r\n{requests}").as_bytes());
+        assert!(client.raw_reply().starts_with('%'));
+        client.expect(&expected);
+    }
+}
+
+/// What a script reads behind what it has written is remembered: also where a worker could have taken it
+/// back.
+#[test]
+fn what_a_script_has_read_last_is_what_its_client_tracks() {
+    let server = start(Config { worker_threads: 2, ..config() });
+    let mut other = Client::connect(&server);
+    let invalid = format!(">2\r\n{}*1\r\n{}", bulk("invalidate"), bulk("k"));
+    let (set, get) = ("redis.call('set', KEYS[1], 1) ", "redis.call('get', KEYS[1]) ");
+    let long = "for i = 1, 3000000 do end ";
+    for (how, script, is_told_itself, is_told_later) in [
+        ("ON", [set, get, ""], false, true),
+        ("ON NOLOOP", [set, get, ""], false, true),
+        ("ON NOLOOP", [set, get, long], false, true),
+        ("ON", [get, set, get], true, true),
+        ("ON NOLOOP", [get, set, get], false, true),
+        ("ON", [get, set, ""], true, false),
+        ("ON NOLOOP", [get, set, ""], false, false),
+        ("ON", [get, "redis.call('dbsize') ", set], true, false),
+    ] {
+        for in_transaction in [false, true] {
+            let mut client = Client::connect(&server);
+            speak_resp3(&mut client);
+            client.check(&format!("CLIENT TRACKING {how}"), "+OK\r\n");
+            let mut requests = request(&["EVAL", &(script.concat() + "return 'done'"), "1", "k"]);
+            let mut expected = bulk("done");
+            if in_transaction {
+                requests = [&b"MULTI\r\n"[..], &requests, b"EXEC\r\n"].concat();
+                expected = format!("+OK\r\n+QUEUED\r\n*1\r\n{expected}");
+            }
+            client.send(&requests);
+            client.expect(&expected);
+            client.send(b"PING\r\n");
+            client.expect(&format!("{}+PONG\r\n", if is_told_itself { &*invalid } else { "" }));
+            other.check("SET k 2", "+OK\r\n");
+            other.check("DEL k", ":1\r\n");
+            client.send(b"ECHO end\r\n");
+            client.expect(&format!("{}{}", if is_told_later { &*invalid } else { "" }, bulk("end")));
+        }
+    }
+}
+
+/// A client that listens is interrupted to be told: what follows goes by the rules of that moment.
+#[test]
+fn a_client_that_is_told_of_its_own_messages_loses_a_right_when_it_is_said_to() {
+    let server = start(Config { worker_threads: 2, ..config() });
+    let mut admin = Client::connect(&server);
+    admin.check("ACL SETUSER u on nopass +@all ~* &*", "+OK\r\n");
+    for _ in 0..200 {
+        let mut client = Client::connect(&server);
+        speak_resp3(&mut client);
+        client.check("AUTH u x", "+OK\r\n");
+        client.check("SUBSCRIBE c", &pushed(&confirmed("subscribe", "c", 1)));
+        client.send("PUBLISH c m\r\nINCR count\r\n".repeat(40).as_bytes());
+        admin.send(b"ACL SETUSER u -incr\r\nGET count\r\n");
+        admin.expect("+OK\r\n");
+        let count = admin.bulk();
+        client.send(b"PING end\r\n");
+        while client.raw_reply() != bulk("end") {}
+        assert_eq!(admin.ask("GET count"), count);
+        admin.check("ACL SETUSER u +incr", "+OK\r\n");
+    }
+}
+
 #[test]
 fn a_client_gets_its_own_message_behind_the_reply_and_before_the_next_one() {
     let server = several();

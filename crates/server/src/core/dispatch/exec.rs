@@ -319,8 +319,8 @@ impl<'s> Executor<'s> {
             cold_path();
             let (told, events) = (view.take_told(), &self.server.key_events);
             if let Some(attempt) = &self.attempt {
-                self.remember_reader();
                 attempt.defer(told, view.take_garbage());
+                self.remember_reader();
                 return done;
             }
             self.hear(&told);

@@ -124,7 +124,13 @@ impl Executor<'_> {
         self.remember(record, &read);
     }
 
+    /// Remembers reads, in an attempt when it is certain that it stays: before that, what it has changed is
+    /// told to nobody, and a key that it changes and then reads would be forgotten again.
     fn remember(&self, record: &ClientRecord, read: &[Hash]) {
+        if let Some(attempt) = &self.attempt {
+            cold_path();
+            return attempt.defer_reads(read);
+        }
         if let Some(tracker) = record.tracker.get() {
             let keys_max = self.config.tracking_table_keys_max;
             self.server.key_events.tracking.remember(tracker, read, keys_max);
@@ -148,6 +154,13 @@ impl Executor<'_> {
     pub(super) fn remember_reader(&self) {
         if let Some(record) = self.reader.record.as_deref() {
             self.remember(record, &self.reader.keys.borrow());
+        }
+    }
+
+    /// The client that is served, if it tracks keys, has read these in an attempt that stays.
+    pub(super) fn remember_deferred(&self, read: &[Hash]) {
+        if let Some(record) = self.reader.record.as_deref() {
+            self.remember(record, read);
         }
     }
 

@@ -131,8 +131,8 @@ impl<'s> Executor<'s> {
         let told = view.take_told();
         let events = &self.server.key_events;
         if let Some(attempt) = &self.attempt {
-            self.remember_reader();
-            return attempt.defer(told, view.take_garbage());
+            attempt.defer(told, view.take_garbage());
+            return self.remember_reader();
         }
         self.hear(&told);
         if events.waiters.is_any() {

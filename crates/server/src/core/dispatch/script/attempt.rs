@@ -195,6 +195,8 @@ struct Deferred {
     /// Messages that it has published.
     posts: Vec<Post>,
     garbage: Vec<Garbage>,
+    /// Keys that a client which tracks has read, and how much had happened to keys before.
+    reads: Vec<(usize, Vec<Hash>)>,
     /// Calls that the logs of commands keep.
     reports: Vec<Report>,
 }
@@ -250,6 +252,14 @@ impl Attempt {
         let told = self.deferred.borrow().told.len();
         kept.push(KeptKey { db: key.db(), hash, name, value, told });
         Ok(())
+    }
+
+    /// Puts off that the client has read these keys.
+    pub(in crate::core::dispatch) fn defer_reads(&self, read: &[Hash]) {
+        if !read.is_empty() {
+            let Deferred { told, reads, .. } = &mut *self.deferred.borrow_mut();
+            reads.push((told.len(), read.to_vec()));
+        }
     }
 
     /// Puts off what the logs of commands are told of a call.
@@ -353,10 +363,10 @@ impl<'s> Executor<'s> {
     /// The script has ended: what it has done is done. Its shards are locked still, or it is alone.
     pub(super) fn commit_attempt(&mut self, left: &mut Left) {
         let Some(mut attempt) = self.attempt.take() else { return };
-        let Deferred { told, posts, garbage, reports } = std::mem::take(attempt.deferred.get_mut());
+        let Deferred { told, posts, garbage, reads, reports } = std::mem::take(attempt.deferred.get_mut());
         left.garbage.extend(garbage);
-        if !told.is_empty() || !posts.is_empty() {
-            self.announce(&told, posts);
+        if !told.is_empty() || !posts.is_empty() || !reads.is_empty() {
+            self.announce(&told, posts, reads);
             left.ready.add(self.server.key_events.waiters.awaited(&told));
         }
         for (row, ticks, fate) in attempt.calls.drain(..) {
@@ -396,19 +406,26 @@ impl<'s> Executor<'s> {
         messages.bytes.clear();
     }
 
-    /// Tells what has happened to keys, and sends what was published, in this order.
-    fn announce(&self, told: &[Told], posts: Vec<Post>) {
-        let mut place = 0;
+    /// Tells what has happened to keys, sends what was published, and remembers what was read, in the order
+    /// in which all of it was.
+    fn announce(&self, told: &[Told], posts: Vec<Post>, reads: Vec<(usize, Vec<Hash>)>) {
+        let (mut place, mut reads) = (0, reads.into_iter().peekable());
+        let mut go_on_to = |end: usize| {
+            while let Some((at, keys)) = reads.next_if(|(at, _)| *at <= end) {
+                self.tell(&told[std::mem::replace(&mut place, at)..at]);
+                self.remember_deferred(&keys);
+            }
+            self.tell(&told[std::mem::replace(&mut place, end)..end]);
+        };
         for Post { publication, workers, told: end } in posts {
-            self.tell(&told[place..end]);
-            place = end;
+            go_on_to(end);
             self.server.pubsub.in_turn(&publication, || {
                 for worker in workers {
                     self.server.mailboxes.post(worker, Message::Published(Arc::clone(&publication)));
                 }
             });
         }
-        self.tell(&told[place..]);
+        go_on_to(told.len());
     }
 
     /// Keeps the memory of an attempt for the next, unless it is much.

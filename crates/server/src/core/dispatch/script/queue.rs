@@ -149,6 +149,7 @@ impl<'s> Executor<'s> {
         }
         drop(view);
         begin(session, queue, reply);
+        let shown = self.feed.len();
         self.attempts.queue = QueueAttempt::Runs(reach);
         let serves_later = std::mem::replace(&mut self.serves_later, true);
         self.recorder.open();
@@ -164,6 +165,10 @@ impl<'s> Executor<'s> {
         self.recorder.close(&server.journal);
         self.serves_later = serves_later;
         self.let_go_of_script(held, left);
+        if end.is_undone() {
+            // Somebody may have begun to watch meanwhile.
+            self.feed.cut(shown);
+        }
         end
     }
 
