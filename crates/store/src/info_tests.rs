@@ -120,3 +120,17 @@ fn of_a_large_value_few_leaves_tell_to_a_few_hundredths() {
         }
     }
 }
+
+/// Integers and texts lie apart, and neither tells what the other takes.
+#[test]
+fn what_a_dump_of_a_hash_takes_is_told_of_integers_and_texts_alike() {
+    const EACH: u64 = 3000;
+    let value = "v".repeat(100);
+    let keyspace = keyspace(0);
+    let told = with(&keyspace, NOW, "hash", |view, key| {
+        let fields = (0..EACH).flat_map(|n| [(n.to_string(), n.to_string()), (text(n), value.clone())]);
+        fill_hash(view, key, fields);
+        view.info(key).expect("it is there").serialized_bytes
+    });
+    assert!((EACH * 100..EACH * 150).contains(&told), "{told}");
+}

@@ -140,7 +140,7 @@ fn samples(call: &Call<'_, '_>) -> Result<Samples, Error> {
 
 /// All elements where all are gone through; else, of a stream, its groups and their consumers.
 fn weighed(call: &mut Call<'_, '_>) -> Option<u64> {
-    const STEPS_A_PART: u64 = 4;
+    const STEPS_A_PART: u64 = 16;
     match samples(call) {
         Ok(Samples::All) => work::all(call),
         Ok(Samples::Some) => Some(call.view.parts(call.key(0)) * STEPS_A_PART),

@@ -28,7 +28,7 @@ use crate::halt::{Halt, Stage};
 use crate::hash::field::Kept;
 use crate::hash::image::INSIDE;
 use crate::hash::name::HashName;
-use crate::key_info::{KeyInfo, SUMMED_LEN_MAX, string_dump_bytes};
+use crate::key_info::{KeyInfo, string_dump_bytes};
 use crate::keyspace::garbage::Garbage;
 use crate::outside::{Outside, mean_sole};
 use crate::position::{Position, cell, walk_cells};
@@ -630,15 +630,13 @@ impl Outside for HashTree {
     }
 
     fn describe(&self, info: &mut KeyInfo) {
-        let mut texts_bytes = 0;
+        let (mut texts_bytes, mut dump_bytes) = (0, 0);
         self.map.for_each(&mut |found| texts_bytes += found.outside.map_or(0, |text| text.capacity() as u64));
-        let (mut sum, mut count) = (0, 0);
+        // Of all: integers, which come first, tell nothing of texts.
         let _ = self.visit(&mut |field, kept| {
-            sum += string_dump_bytes(field) + string_dump_bytes(kept.value);
-            count += 1;
-            if count < SUMMED_LEN_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            dump_bytes += string_dump_bytes(field) + string_dump_bytes(kept.value);
+            ControlFlow::Continue(())
         });
-        let dump_bytes = sum * self.len() / count.max(1);
         let mut stats = self.map.stats();
         if let Some(ints) = &self.ints {
             stats.merge(&ints.stats());
