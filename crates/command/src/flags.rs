@@ -58,12 +58,12 @@ impl Flags {
     /// It changes what its client listens to. Clients are not told.
     pub const SUBSCRIBES: Flags = Flags(1 << 27);
 
+    /// It tells how a key was used, which is known where the key is and nowhere else. Clients are not told.
+    pub const TELLS_USE: Flags = Flags(1 << 28);
+
     /// Its client may hear less behind it: what the client has been told before is sent first. Clients are
     /// not told.
     pub const HEARS_LESS: Flags = Flags(1 << 29);
-
-    /// It tells how a key was used, which is known where the key is and nowhere else. Clients are not told.
-    pub const TELLS_USE: Flags = Flags(1 << 28);
 
     /// Names as COMMAND INFO sends them, in its order.
     pub const NAMES: &[(Flags, &'static str)] = &[

@@ -71,8 +71,9 @@ unsafe extern "C-unwind" fn call_unpack(state: *mut lua_State) -> c_int {
             return 0;
         }
         // The interpreter's own counts in 32 bits, past which it writes beyond its stack (CVE-2025-46817).
+        // For as many as fit into them there is no room either.
         let count = c_int::try_from(i64::from(last) - i64::from(first) + 1).unwrap_or(c_int::MAX);
-        if count == c_int::MAX || ffi::lua_checkstack(state, count) == 0 {
+        if ffi::lua_checkstack(state, count) == 0 {
             return ffi::luaL_error(state, c"too many results to unpack".as_ptr());
         }
         for index in first..=last {

@@ -33,7 +33,7 @@ impl View<'_> {
     }
 
     /// How many bytes the key costs, as [`View::info`] tells it, but of a collection of more than some
-    /// thousand elements as far as some of its leaves tell. None if the key is not there. What it costs does
+    /// hundred elements as far as some of its leaves tell. None if the key is not there. What it costs does
     /// not grow with the value but for [`View::parts`].
     pub fn memory_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
         let value_bytes = match self.look(key)?.outside {

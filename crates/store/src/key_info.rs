@@ -14,9 +14,6 @@ use std::ops::ControlFlow;
 /// boxes for the rest.
 pub(crate) const VALUE_BYTES: u64 = 80;
 
-/// What a dump of a longer sorted set takes is estimated from so many elements at its beginning.
-pub(crate) const SUMMED_LEN_MAX: u64 = 1024;
-
 #[derive(Clone, Debug)]
 pub struct KeyInfo {
     pub kind: Kind,

@@ -119,6 +119,12 @@ struct Inbox {
 }
 
 impl Inbox {
+    /// This one was taken out.
+    fn discount(&mut self, message: &Message) {
+        self.bytes -= message.bytes();
+        self.owed_bytes = self.owed_bytes.saturating_sub(message.owed_bytes());
+    }
+
     /// Decides whether the mailbox is congested, and counts it among those that are.
     fn judge(&mut self, congested: &AtomicUsize) {
         let owed_bytes = self.owed_bytes.saturating_add(self.waiting_bytes);
@@ -182,11 +188,8 @@ impl Mailbox {
         is_much
     }
 
-    /// These were taken out.
-    fn note_taken(&self, inbox: &mut Inbox, taken: &[Message]) {
-        inbox.bytes -= taken.iter().map(Message::bytes).sum::<usize>();
-        let owed_bytes = taken.iter().map(Message::owed_bytes).fold(0, usize::saturating_add);
-        inbox.owed_bytes = inbox.owed_bytes.saturating_sub(owed_bytes);
+    /// Messages were taken out.
+    fn note_taken(&self, inbox: &mut Inbox) {
         if inbox.messages.is_empty() {
             inbox.messages.shrink_to(MESSAGES_KEPT);
             self.has_mail.store(false, Ordering::Release);
@@ -277,14 +280,14 @@ impl Mailboxes {
     pub(crate) fn take(&self, worker: usize, into: &mut Vec<Message>) {
         let mailbox = &self.boxes[worker];
         let mut inbox = mailbox.inbox();
-        let (mut taken_bytes, start) = (0, into.len());
-        while taken_bytes < TAKEN_BYTES
+        let before = inbox.bytes;
+        while before - inbox.bytes < TAKEN_BYTES
             && let Some(message) = inbox.messages.pop_front()
         {
-            taken_bytes += message.bytes();
+            inbox.discount(&message);
             into.push(message);
         }
-        mailbox.note_taken(&mut inbox, &into[start..]);
+        mailbox.note_taken(&mut inbox);
     }
 
     /// The same in the middle of a batch, and only of what clients are told: the rest stays for its end, and
@@ -292,18 +295,19 @@ impl Mailboxes {
     pub(crate) fn take_told(&self, worker: usize, into: &mut Vec<Message>) {
         let mailbox = &self.boxes[worker];
         let mut inbox = mailbox.inbox();
-        let start = into.len();
         let is_change = |message: &Message| matches!(message, Message::UsersChanged);
         let end = inbox.messages.iter().position(is_change).unwrap_or(inbox.messages.len());
         let mut rest = inbox.messages.split_off(end);
         for message in std::mem::take(&mut inbox.messages) {
-            match message.is_told() {
-                true => into.push(message),
-                false => inbox.messages.push_back(message),
+            if message.is_told() {
+                inbox.discount(&message);
+                into.push(message);
+            } else {
+                inbox.messages.push_back(message);
             }
         }
         inbox.messages.append(&mut rest);
-        mailbox.note_taken(&mut inbox, &into[start..]);
+        mailbox.note_taken(&mut inbox);
     }
 }
 

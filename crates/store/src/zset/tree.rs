@@ -2,7 +2,7 @@
 use super::name::{Encoding, ZSetLimits};
 use crate::End;
 use crate::entry::Shape;
-use crate::key_info::{KeyInfo, SUMMED_LEN_MAX, string_dump_bytes};
+use crate::key_info::{KeyInfo, string_dump_bytes};
 use crate::outside::Outside;
 use base::Item;
 use base::hash::Seed;
@@ -83,6 +83,8 @@ impl Outside for ZSetTree {
     }
 }
 
+/// What a dump of a longer set takes is estimated from so many entries at its beginning.
+const SUMMED_LEN_MAX: u64 = 1024;
 /// The head of a sorted set in a dump file, about.
 const DUMP_HEAD_BYTES: u64 = 5;
 

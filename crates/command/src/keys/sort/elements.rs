@@ -88,8 +88,7 @@ fn load_list(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elem
 /// A set has no order that it keeps: where BY asks for none and the result is stored, it is sorted by text,
 /// so that what is stored does not depend on chance. Else it is gone through up to the end of LIMIT.
 fn load_set(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Elements, Error> {
-    let is_cut = sort.by.is_none() && sort.destination.is_none();
-    let mut elements = Elements { bytes: Vec::new(), all: Vec::new(), is_cut };
+    let mut elements = Elements { bytes: Vec::new(), all: Vec::new(), is_cut: cuts_set(sort) };
     let Some(set) = view.set(key)? else { return Ok(elements) };
     let window = of_set(sort, set.len() as usize);
     elements.all.reserve_exact(window.len());
@@ -110,7 +109,11 @@ fn load_set(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Eleme
 
 /// Which members of a set are loaded, of all in its own order.
 pub(super) fn of_set(sort: &Sort<'_>, len: usize) -> Range<usize> {
-    if sort.by.is_none() && sort.destination.is_none() { sort.window(len) } else { 0..len }
+    if cuts_set(sort) { sort.window(len) } else { 0..len }
+}
+
+fn cuts_set(sort: &Sort<'_>) -> bool {
+    sort.by.is_none() && sort.destination.is_none()
 }
 
 /// A sorted set that is not to be sorted is read in its own order, as a list is.

@@ -152,13 +152,11 @@ impl Executor<'_> {
 
     /// The client that is served, if it tracks keys, has read those of its command.
     pub(super) fn remember_reader(&self) {
-        if let Some(record) = self.reader.record.as_deref() {
-            self.remember(record, &self.reader.keys.borrow());
-        }
+        self.remember_keys(&self.reader.keys.borrow());
     }
 
-    /// The client that is served, if it tracks keys, has read these in an attempt that stays.
-    pub(super) fn remember_deferred(&self, read: &[Hash]) {
+    /// The client that is served, if it tracks keys, has read these.
+    pub(super) fn remember_keys(&self, read: &[Hash]) {
         if let Some(record) = self.reader.record.as_deref() {
             self.remember(record, read);
         }

@@ -413,7 +413,7 @@ impl<'s> Executor<'s> {
         let mut go_on_to = |end: usize| {
             while let Some((at, keys)) = reads.next_if(|(at, _)| *at <= end) {
                 self.tell(&told[std::mem::replace(&mut place, at)..at]);
-                self.remember_deferred(&keys);
+                self.remember_keys(&keys);
             }
             self.tell(&told[std::mem::replace(&mut place, end)..end]);
         };

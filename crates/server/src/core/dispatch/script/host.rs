@@ -213,7 +213,8 @@ impl<'h, 's> ScriptHost<'h, 's> {
                 && is_logged
                 && (is_of_queue || attempt.has_many_reports())
             {
-                // Nor is so much kept for the logs of commands.
+                // What the logs of commands are told is held back of a script by itself only, and of so many
+                // calls.
                 return Err(self.give_up(End::GivenUp));
             }
             executor.look(self.session, row, true, (ticks, args, reply_bytes));
