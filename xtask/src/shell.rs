@@ -1,7 +1,9 @@
 //! Running other programs, and where things are.
 use clap::Arg;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// What went wrong, for the person at the terminal. Empty where it has been said already.
 pub(crate) type Outcome = Result<(), String>;
@@ -62,10 +64,45 @@ pub(crate) fn host() -> Result<String, String> {
 pub(crate) fn execute(command: &mut Command) -> Outcome {
     let shown = show(command);
     println!("$ {shown}");
-    match command.stdin(Stdio::null()).status() {
+    judge(&shown, command.stdin(Stdio::null()).status())
+}
+
+fn judge(shown: &str, status: io::Result<ExitStatus>) -> Outcome {
+    match status {
         Err(error) => Err(format!("{shown}: {error}")),
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{shown}: {status}")),
+    }
+}
+
+/// A command that runs beside others, whose output waits until somebody asks for its end.
+pub(crate) struct Beside {
+    child: Child,
+    shown: String,
+    output: PathBuf,
+}
+
+/// Starts a command whose output must not come between that of others.
+pub(crate) fn beside(command: &mut Command) -> Result<Beside, String> {
+    let shown = show(command);
+    let output = target("tmp").join(format!("beside-{}", std::process::id()));
+    let failed = |error: io::Error| format!("{shown}: {error}");
+    std::fs::create_dir_all(target("tmp")).map_err(failed)?;
+    let file = File::create(&output).map_err(failed)?;
+    command.stdin(Stdio::null()).stdout(file.try_clone().map_err(failed)?).stderr(file);
+    let child = command.spawn().map_err(failed)?;
+    Ok(Beside { child, shown, output })
+}
+
+impl Beside {
+    /// Waits for its end, and shows what it has said.
+    pub(crate) fn finish(mut self) -> Outcome {
+        println!("$ {}", self.shown);
+        let status = self.child.wait();
+        let said = std::fs::read(&self.output).unwrap_or_default();
+        print!("{}", String::from_utf8_lossy(&said));
+        let _ = std::fs::remove_file(&self.output);
+        judge(&self.shown, status)
     }
 }
 

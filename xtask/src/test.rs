@@ -1,33 +1,30 @@
 //! `cargo xtask test`: every step runs even if one before it failed, and cargo's own tests run last, so that
-//! the last lines on the screen are theirs.
-use crate::shell::{Outcome, cargo, execute};
+//! the last lines on the screen are theirs. Clippy runs while what the tests need is installed, which mostly
+//! waits for the network; what it says is shown in its turn.
+use crate::shell::{Beside, Outcome, beside, cargo, execute};
 use crate::{setup, tidy};
 
-struct Step {
-    name: &'static str,
-    run: fn() -> Outcome,
+fn clippy() -> Result<Beside, String> {
+    beside(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
-const BEFORE_TESTS: [Step; 4] = [
-    Step { name: "what the tests need", run: setup::run },
-    Step { name: "formatting", run: || execute(cargo().args(["fmt", "--all", "--check"])) },
-    Step { name: "clippy", run: clippy },
-    Step { name: "tidy", run: tidy::run },
-];
-
-fn clippy() -> Outcome {
-    execute(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
-}
-
-fn run_step(step: &Step) -> Option<String> {
-    println!("\n== {} ==", step.name);
-    let message = (step.run)().err()?;
-    println!("{}: FAILED {message}", step.name);
-    Some(step.name.to_string())
+/// Runs a step; its name if it has failed.
+fn step(name: &'static str, run: impl FnOnce() -> Outcome) -> Option<&'static str> {
+    println!("\n== {name} ==");
+    let message = run().err()?;
+    println!("{name}: FAILED {message}");
+    Some(name)
 }
 
 pub(crate) fn run() -> Outcome {
-    let failed: Vec<String> = BEFORE_TESTS.iter().filter_map(run_step).collect();
+    let clippy = clippy();
+    let steps = [
+        step("what the tests need", setup::run),
+        step("formatting", || execute(cargo().args(["fmt", "--all", "--check"]))),
+        step("clippy", || clippy?.finish()),
+        step("tidy", tidy::run),
+    ];
+    let failed: Vec<&str> = steps.into_iter().flatten().collect();
     println!("\n== tests ==");
     if !failed.is_empty() {
         println!("failed before the tests: {} (see above)", failed.join(", "));

@@ -13,7 +13,6 @@
 //!
 //! On the path of every request.
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
-use sha1::{Digest, Sha1};
 
 /// The process's hash key, and what is derived from it.
 #[derive(Clone, Copy)]
@@ -34,7 +33,7 @@ impl Seed {
         let words = self.secrets.secrets.iter().chain([&self.secrets.seed]);
         let mut text: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
         text.extend_from_slice(purpose.as_bytes());
-        let digest = Sha1::digest(&text);
+        let digest = crate::digest::sha1(&text);
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| digest[at + i]));
         Seed::new(word(0), word(8))
     }

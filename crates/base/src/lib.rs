@@ -1,5 +1,6 @@
 //! What every layer shares and none owns: integers, doubles and bytes as text, glob patterns, keyed hashing,
 //! random numbers, time and sizes as values. No I/O, no threads, no clock, no globals of its own.
+pub mod digest;
 pub mod double;
 pub mod file_glob;
 pub mod glob;

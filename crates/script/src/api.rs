@@ -11,7 +11,6 @@ use crate::state::State;
 use lua::{Answer, Argument, Findings, Found, Outcome};
 use mlua::{Lua, LuaString, Result, Table, Value, Variadic};
 use resp::{Protocol, Reply};
-use sha1::{Digest, Sha1};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -129,7 +128,7 @@ fn sha1hex(lua: &Lua, values: Variadic<Value>) -> Result<mlua::LuaString> {
 
 /// The SHA-1 of a script, in hexadecimal digits.
 pub(crate) fn sha1_of(bytes: &[u8]) -> String {
-    base::text::hex(&Sha1::digest(bytes))
+    base::text::hex(&base::digest::sha1(bytes))
 }
 
 /// `redis.log`, its levels, and the server's version, which scripts have in every environment.

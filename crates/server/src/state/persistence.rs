@@ -4,7 +4,7 @@ use crate::state::disk::Disk;
 use base::Millis;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -223,28 +223,36 @@ impl Save {
 }
 
 /// What `rdb-key-save-delay` and `key-load-delay` ask for: so many microseconds after each key, or one after
-/// so many keys where the number is negative.
+/// so many keys where the number is negative. One that was there at the beginning follows the setting: who
+/// lifts it waits no longer. One that comes later is not seen, since nobody looks who does not wait.
 pub(crate) struct Delay {
-    setting: i32,
+    setting: AtomicI32,
     keys: AtomicU64,
 }
 
 impl Delay {
     pub(crate) fn new(setting: i32) -> Delay {
-        Delay { setting, keys: AtomicU64::new(0) }
+        Delay { setting: AtomicI32::new(setting), keys: AtomicU64::new(0) }
     }
 
     /// Whether it waits at all.
     pub(crate) fn is_set(&self) -> bool {
-        self.setting != 0
+        self.setting.load(Relaxed) != 0
     }
 
-    /// Waits after a key.
+    /// Waits after a key, and asks then what the setting is now.
     #[inline]
-    pub(crate) fn pass(&self) {
-        match self.setting {
-            0 => {}
+    pub(crate) fn pass(&self, setting_now: impl FnOnce() -> i32) {
+        if self.is_set() {
+            self.wait();
+            self.setting.store(setting_now(), Relaxed);
+        }
+    }
+
+    fn wait(&self) {
+        match self.setting.load(Relaxed) {
             micros @ 1.. => std::thread::sleep(Duration::from_micros(micros as u64)),
+            0 => {}
             keys => {
                 if self.keys.fetch_add(1, Relaxed).is_multiple_of(u64::from(keys.unsigned_abs())) {
                     std::thread::sleep(Duration::from_micros(1));

@@ -6,7 +6,6 @@
 use super::focus::Focus;
 use super::request;
 use base::random::Random;
-use sha1::{Digest as _, Sha1};
 
 /// Texts that answer what their command does.
 const PLAIN: [&str; 4] = [
@@ -101,7 +100,7 @@ fn is_safe(request: &[Vec<u8>]) -> bool {
 }
 
 fn sha(text: &str) -> String {
-    base::text::hex(&Sha1::digest(text.as_bytes()))
+    base::text::hex(&base::digest::sha1(text.as_bytes()))
 }
 
 /// The request that a script is given, if this is one of the pool with its arguments in place.

@@ -301,7 +301,7 @@ const LOOKS: usize = 3000;
 
 #[test]
 fn every_worker_gives_back_what_a_large_request_took() {
-    const ARGS: usize = 1_000_000;
+    const ARGS: usize = 300_000;
     let server = Server::start(&[]);
     let mut client = server.client();
     // Connections go to the worker with the fewest, so each of the three gets some.
@@ -325,7 +325,7 @@ fn every_worker_gives_back_what_a_large_request_took() {
 
 #[test]
 fn a_flushed_keyspace_that_is_filled_again_at_once_stays_under_the_ceiling() {
-    const LIMIT: u64 = 64 << 20;
+    const LIMIT: u64 = 32 << 20;
     let limit = LIMIT.to_string();
     for policy in ["noeviction", "allkeys-lru"] {
         let server = Server::start(&[
@@ -338,17 +338,17 @@ fn a_flushed_keyspace_that_is_filled_again_at_once_stays_under_the_ceiling() {
         ]);
         let mut client = server.client();
         for _ in 0..3 {
-            client.call("DEBUG POPULATE 300000 key 120");
+            client.call("DEBUG POPULATE 150000 key 120");
             assert!(client.info("memory", "used_memory") > LIMIT / 2);
             client.call("FLUSHALL");
             // Much memory for few bytes: faster than the keys before it can be freed.
             let fill: Vec<u8> =
-                (0..45).flat_map(|n| request(&["SETRANGE", &format!("large:{n}"), "999999", "x"])).collect();
+                (0..22).flat_map(|n| request(&["SETRANGE", &format!("large:{n}"), "999999", "x"])).collect();
             client.0.send_bytes(&fill).unwrap();
-            for _ in 0..45 {
+            for _ in 0..22 {
                 assert_eq!(client.0.receive().unwrap(), Value::Line(b':', b"1000000".to_vec()), "{policy}");
             }
-            assert_eq!(client.keys(), 45, "{policy}");
+            assert_eq!(client.keys(), 22, "{policy}");
             client.call("FLUSHALL");
         }
         let peak = client.info("memory", "used_memory_peak");

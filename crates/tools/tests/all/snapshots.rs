@@ -266,7 +266,7 @@ fn who_asks_while_little_data_is_loaded_waits_and_is_answered() {
 #[test]
 fn what_is_written_during_a_snapshot_is_in_the_next_and_others_are_served_meanwhile() {
     let mut home = Home::new("moment");
-    home.start(&["--save", "", "--rdb-key-save-delay", "100000"]);
+    home.start(&["--save", "", "--rdb-key-save-delay", "1000000"]);
     assert_eq!(home.told("SET a 1\r\nDEBUG POPULATE 500"), "+OK\r\n+OK\r\n+OK\r\n");
     let mut waits = UnixStream::connect(home.path.join("s")).unwrap();
     waits.write_all(b"SAVE\r\nQUIT\r\n").unwrap();
@@ -289,7 +289,7 @@ fn what_is_written_during_a_snapshot_is_in_the_next_and_others_are_served_meanwh
 #[test]
 fn a_reload_amid_a_snapshot_gives_it_up_and_writes_one_of_its_own() {
     let mut home = Home::new("reload");
-    home.start(&["--save", "", "--rdb-key-save-delay", "100000"]);
+    home.start(&["--save", "", "--rdb-key-save-delay", "1000000"]);
     assert_eq!(home.told("DEBUG POPULATE 1000\r\nBGSAVE").matches('+').count(), 3);
     home.wait_for("snapshot", |home| (home.left_over() == 1).then_some(()));
     assert_eq!(home.told("CONFIG SET rdb-key-save-delay 0\r\nSET a 1\r\nDEBUG RELOAD"), "+OK\r\n".repeat(4));
@@ -319,7 +319,7 @@ fn save_points_write_the_file_by_themselves() {
 #[test]
 fn what_happens_to_the_client_or_the_folder_during_a_snapshot_does_not_change_where_it_goes() {
     let mut home = Home::new("during");
-    home.start(&["--save", "", "--rdb-key-save-delay", "100000", "--enable-protected-configs", "local"]);
+    home.start(&["--save", "", "--rdb-key-save-delay", "1000000", "--enable-protected-configs", "local"]);
     std::fs::create_dir(home.path.join("other")).unwrap();
     assert_eq!(home.told("SET a 1\r\nDEBUG POPULATE 300"), "+OK\r\n+OK\r\n+OK\r\n");
     // The client that waits goes away; the snapshot is of the data as it was when it was asked for.

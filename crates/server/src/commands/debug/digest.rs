@@ -18,7 +18,6 @@ use crate::core::call::ServerCall;
 use base::Millis;
 use base::double::F64Text;
 use command::Done;
-use sha1::{Digest as _, Sha1};
 use std::ops::ControlFlow;
 use store::{Deadline, Direction, End, Id, Key, Keyspace, Kind, Settings, View};
 
@@ -29,13 +28,13 @@ struct Digest([u8; 20]);
 impl Digest {
     /// Adds something that has no order: the sum is the same in whatever order its parts come.
     fn xor(&mut self, text: &[u8]) {
-        self.0.iter_mut().zip(Sha1::digest(text)).for_each(|(byte, other)| *byte ^= other);
+        self.0.iter_mut().zip(base::digest::sha1(text)).for_each(|(byte, other)| *byte ^= other);
     }
 
     /// Adds something that has an order.
     fn mix(&mut self, text: &[u8]) {
         self.xor(text);
-        self.0 = Sha1::digest(self.0).into();
+        self.0 = base::digest::sha1(&self.0);
     }
 
     fn hex(&self) -> String {

@@ -99,7 +99,7 @@ pub(super) fn load_dump(
     let delay = Delay::new(config.snapshots.load_delay);
     let loading = &server.persistence.loading;
     let go_on = || {
-        delay.pass();
+        delay.pass(|| server.config().snapshots.load_delay);
         loading.keys.fetch_add(1, Relaxed);
         match is_over.load(Relaxed) || server.is_stopping() {
             true => ControlFlow::Break(()),

@@ -297,7 +297,7 @@ fn write(server: &Server, image: Image, save: &Save) -> Result<u64, ()> {
         syncs: image.config.snapshots.syncs,
         content: Content::Dump,
     };
-    match write_file(image, save, &target) {
+    match write_file(server, image, save, &target) {
         Ok(_) => {
             server.log.notice("DB saved on disk");
             Ok(changes)
@@ -347,7 +347,12 @@ impl Output for Wanted<'_> {
 }
 
 /// An error says why, unless the snapshot was given up.
-pub(super) fn write_file(image: Image, save: &Save, target: &Target) -> Result<u64, Option<String>> {
+pub(super) fn write_file(
+    server: &Server,
+    image: Image,
+    save: &Save,
+    target: &Target,
+) -> Result<u64, Option<String>> {
     let Image { frozen, config, about, disk, .. } = image;
     let settings = &config.snapshots;
     let folder = target.path.parent().unwrap_or(&config.dir);
@@ -363,7 +368,7 @@ pub(super) fn write_file(image: Image, save: &Save, target: &Target) -> Result<u
         match step {
             Step::Freed => ControlFlow::Continue(()),
             Step::Key => {
-                delay.pass();
+                delay.pass(|| server.config().snapshots.save_delay);
                 save.note_key()
             }
         }

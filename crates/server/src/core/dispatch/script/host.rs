@@ -21,7 +21,6 @@ use command::{Call, DataRun, Done, Flags, LONG_STEPS};
 use net::Tick;
 use resp::{Args, Framing, Reply};
 use script::{AclCheck, Host, LogLevel, Stop};
-use sha1::{Digest as _, Sha1};
 use store::{Held, Key, TooLong, View};
 
 /// By what rules a script starts.
@@ -417,7 +416,7 @@ impl<'h, 's> ScriptHost<'h, 's> {
         let code = self.args.get(1).unwrap_or_default();
         match self.start.kind {
             Kind::Function => String::from_utf8_lossy(&self.start.name).into(),
-            Kind::Script => base::text::hex(&sha_of_hex(code).unwrap_or_else(|| Sha1::digest(code).into())),
+            Kind::Script => base::text::hex(&sha_of_hex(code).unwrap_or_else(|| base::digest::sha1(code))),
         }
     }
 

@@ -8,7 +8,6 @@ use crate::core::tries::Tries;
 use crate::state::scripts::{Cache, Origin, Sha, TextState};
 use command::Error;
 use script::{Compiled, Flags, Kind, Machine, Settings};
-use sha1::{Digest as _, Sha1};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -48,7 +47,7 @@ impl Interpreter {
 
     /// EVAL, SCRIPT LOAD: a script is there from here on, unless it cannot be compiled.
     pub(super) fn load(&mut self, cache: &Cache, text: &[u8], origin: Origin) -> Result<Rc<Known>, Error> {
-        let sha = Sha::from(Sha1::digest(text));
+        let sha = base::digest::sha1(text);
         if let Some(known) = self.known(cache, &sha) {
             if origin == Origin::Load {
                 cache.add(sha, text, origin);

@@ -455,7 +455,7 @@ impl<'s> Replay<'s> {
     fn run_queued(&mut self, executor: &mut Executor<'s>, queued: &Queued<'_>) -> Result<(), NotRun> {
         let Queued { row, hash, args } = *queued;
         let row = self.server.registry.row(row);
-        self.delay.pass();
+        self.delay.pass(|| self.server.config().snapshots.load_delay);
         if Some(row.number) == self.marks.choose_db {
             let db = args.get(1).and_then(base::text::parse_i64).and_then(|db| u16::try_from(db).ok());
             let db = db.filter(|db| *db < self.server.keyspace.databases());

@@ -248,7 +248,7 @@ fn rewrite_by(server: &Server, config: &Config, way: Way) -> Result<(), Option<S
         },
     };
     let Begun { image, save, position, writer } = begun;
-    let bytes = match write_file(image, &save, &target) {
+    let bytes = match write_file(server, image, &save, &target) {
         Ok(bytes) => bytes,
         Err(why) => {
             // It is also given up when what comes meanwhile cannot be written.
