@@ -27,8 +27,11 @@ pub use crate::tree::end::End;
 const LONG_LEAVES: u64 = 16;
 /// A leaf at an end of a shorter list that has lost elements gives back its room where it is one part in so
 /// many. So a list that is a queue, or is cut to a length, takes little more than one that was just built,
-/// and two bytes are copied for one that goes.
+/// and two bytes are copied for one that goes. Where elements are long, of [`LONG_BYTES`] and more, a few of
+/// them are all of the list, and seven are copied for one: that is little beside what else is done with it.
 const SPARSE_PART: usize = 3;
+const SPARSE_PART_OF_LONG: usize = 8;
+const LONG_BYTES: usize = 128;
 /// Smaller leaves stay as they are.
 const SPARSE_BYTES_MIN: usize = 256;
 
@@ -478,7 +481,13 @@ fn slack(block: &Block) -> usize {
 /// Whether much of a leaf is room.
 #[inline]
 fn is_sparse(block: &Block) -> bool {
-    block.len() > SPARSE_BYTES_MIN && slack(block) > block.len() / SPARSE_PART
+    let len = block.len();
+    if len <= SPARSE_BYTES_MIN {
+        return false;
+    }
+    let slack = slack(block);
+    slack > len / SPARSE_PART
+        || slack > len / SPARSE_PART_OF_LONG && len - slack >= LONG_BYTES * leaf::count(block)
 }
 
 /// The two sides of `gap` as leaves of their own, with room for a third between them; None for a side without

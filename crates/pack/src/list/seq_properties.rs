@@ -303,6 +303,17 @@ fn a_list_that_is_a_queue_or_is_cut_to_a_length_takes_little_more_than_one_that_
 }
 
 #[test]
+fn a_queue_of_few_long_elements_takes_no_more_than_when_it_was_built() {
+    for (len, bytes) in [(2, 2000), (3, 700), (5, 450), (20, 200)] {
+        let queue = rolling(len, bytes, |seq, n| {
+            seq.push(End::Head, format!("{n:0bytes$}").as_bytes(), &DEFAULT);
+            let _ = seq.pop(End::Tail, &DEFAULT, |_| ());
+        });
+        assert!(queue < 1.1, "{len} of {bytes}: {queue:.2}");
+    }
+}
+
+#[test]
 fn what_few_elements_are_left_in_a_leaf_does_not_keep_it_large() {
     for (len, bytes, left) in
         [(7, 1100, 1), (7, 1100, 3), (80, 100, 3), (200, 36, 1), (300, 36, 7), (3, 2600, 1)]

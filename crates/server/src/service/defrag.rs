@@ -34,9 +34,15 @@ const EFFORT_MAX: u64 = 1024;
 /// How many blocks of an extent one step visits when it closes or opens it.
 const WALKED_BLOCKS: usize = 128;
 /// After a round that emptied less than half of its extents, or a plan that was not worth a round, the next
-/// one waits for `REST_MIN`; after each further one for twice as long, up to `REST_MAX`.
+/// one waits for `REST_MIN`; after each further one for twice as long, up to `REST_MAX` or so many times what
+/// it has taken: what kept blocks where they are may be gone at any moment, and small data is soon gone
+/// through.
 const REST_MIN: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(600);
+const RESTS_PER_ROUND: u32 = 20;
+/// Where one part in this many of what was in use is gone, the rest is over: the data is not what it was when
+/// a round was not worth it.
+const GONE_SHARE: usize = 8;
 /// A round is worth its walk through all data if its extents hold at least one part in this many of the bytes
 /// in use.
 const GAIN_SHARE: usize = 32;
@@ -69,6 +75,8 @@ pub(crate) struct Defrag {
     began: Instant,
     rests_until: Option<Instant>,
     rest: Duration,
+    /// How many bytes were in use when it began to rest.
+    used_at_rest: usize,
 }
 
 /// What a turn works on, and by which settings.
@@ -101,6 +109,7 @@ impl Defrag {
             began: now(),
             rests_until: None,
             rest: REST_MIN,
+            used_at_rest: 0,
         }
     }
 
@@ -142,13 +151,13 @@ impl Defrag {
     /// Chooses the extents of a new round. Returns whether there is one.
     fn begin(&mut self, settings: &Settings) -> bool {
         let now = now();
-        if self.rests_until.is_some_and(|until| now < until) {
+        if self.rests_until.is_some_and(|until| now < until) && !self.is_much_gone() {
             return false;
         }
         let Some(percent) = wanted_percent(settings) else { return false };
         let Some(evacuation) = Evacuation::plan(&self.stubborn) else { return false };
         if evacuation.extent_bytes() < arena::usage().used_bytes / GAIN_SHARE {
-            self.rest(now);
+            self.rest(now, Duration::ZERO);
             return false;
         }
         self.evacuation = Some(evacuation);
@@ -157,10 +166,21 @@ impl Defrag {
         true
     }
 
-    /// Waits for some time before the next round, which may choose any extent.
-    fn rest(&mut self, now: Instant) {
+    /// Whether much was deleted since it began to rest. The next rest is a short one then.
+    fn is_much_gone(&mut self) -> bool {
+        let is_gone = arena::usage().used_bytes < self.used_at_rest - self.used_at_rest / GONE_SHARE;
+        if is_gone {
+            (self.rests_until, self.rest) = (None, REST_MIN);
+        }
+        is_gone
+    }
+
+    /// Waits for some time before the next round, which may choose any extent. This one has taken so long.
+    fn rest(&mut self, now: Instant, took: Duration) {
+        self.used_at_rest = arena::usage().used_bytes;
+        self.rest = self.rest.min((took * RESTS_PER_ROUND).clamp(REST_MIN, REST_MAX));
         self.rests_until = Some(now + self.rest);
-        self.rest = (self.rest * 2).min(REST_MAX);
+        self.rest *= 2;
         self.stubborn.clear();
     }
 
@@ -225,7 +245,7 @@ impl Defrag {
             self.longest_step.as_micros()
         ));
         if left * 2 > chosen {
-            self.rest(now());
+            self.rest(now(), self.began.elapsed());
         } else {
             self.rest = REST_MIN;
         }

@@ -67,7 +67,7 @@ struct Round {
     began: Millis,
     length_ms: i64,
     shard: usize,
-    db: usize,
+    db: u16,
     place: u32,
 }
 
@@ -129,14 +129,20 @@ impl Round {
 /// which database it was, and where its next leaf is; None where no database has any.
 fn pass_leaf(
     shard: &mut Shard,
-    db: usize,
-    place: u32,
+    mut db: u16,
+    mut place: u32,
     pass: &mut dyn FnMut(&mut [u8]),
-) -> Option<(usize, Option<u32>)> {
-    let mut dbs = shard.dbs_mut().0.enumerate().skip(db);
-    let (index, found) = dbs.find(|(_, found)| !found.map.is_empty())?;
-    let from = if index == db { place } else { 0 };
-    Some((index, found.map.visit_uses(from, pass)))
+) -> Option<(u16, Option<u32>)> {
+    loop {
+        let (number, found) = shard.db_from(db)?;
+        if number > db {
+            place = 0;
+        }
+        if !found.map.is_empty() {
+            return Some((number, found.map.visit_uses(place, pass)));
+        }
+        (db, place) = (number + 1, 0);
+    }
 }
 
 impl Hand {

@@ -299,15 +299,15 @@ impl<'k> Search<'k> {
 
     /// One of the shard's databases, each with the chance of its share of the keys that may go.
     pub(crate) fn draw_db(&self, shard: &Shard, evictor: &mut Evictor) -> Option<u16> {
-        let eligible: u64 = shard.dbs().map(|db| self.eligible(db)).sum();
+        let eligible: u64 = shard.dbs().map(|(_, db)| self.eligible(db)).sum();
         let mut nth = (eligible > 0).then(|| evictor.random.below(eligible))?;
-        let number = shard.dbs().position(|db| {
+        let found = shard.dbs().find(|(_, db)| {
             let keys = self.eligible(db);
             let is_here = nth < keys;
             nth = nth.saturating_sub(keys);
             is_here
         });
-        number.map(|number| number as u16)
+        found.map(|(number, _)| number)
     }
 
     /// The leaf at this place, or one of those behind it where only keys with a deadline may go and it has
@@ -504,9 +504,9 @@ impl Keyspace {
         let mut shard = self.shard(index);
         let mut teller = Teller::new(self, &shard);
         let (dbs, stats) = shard.dbs_mut();
-        let volatile = dbs.enumerate().filter(|(_, db)| db.volatile.keys > 0);
+        let volatile = dbs.filter(|(_, db)| db.volatile.keys > 0);
         let (number, db) = volatile.min_by_key(|(_, db)| db.next_due())?;
-        teller.db = number as u16;
+        teller.db = number;
         let is_evicted = db.evict_soonest(now, stats, garbage, &mut teller);
         teller.tell();
         self.set_due(index, shard.next_due());

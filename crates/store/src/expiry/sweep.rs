@@ -291,11 +291,11 @@ impl Keyspace {
     ) {
         let mut teller = Teller::new(self, &shard);
         let (dbs, stats) = shard.dbs_mut();
-        let expire = |(number, db): (usize, &mut Db)| {
-            teller.db = number as u16;
+        let expire = |(number, db): (u16, &mut Db)| {
+            teller.db = number;
             db.expire(now, budget, stats, garbage, &mut teller)
         };
-        let next = dbs.enumerate().map(expire).min();
+        let next = dbs.map(expire).min();
         self.set_due(index, next.unwrap_or(NEVER_DUE));
         teller.tell();
     }

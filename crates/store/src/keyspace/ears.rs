@@ -137,7 +137,7 @@ impl Keyspace {
             let mut likely = (0..crowd.len()).filter(|at| crowd.tag(*at) == hash.tag());
             likely.find_map(|at| Some(crowd.at(at).key).filter(|key| self.hash(key) == hash).map(Box::from))
         };
-        shard.dbs().find_map(in_db)
+        shard.dbs().find_map(|(_, db)| in_db(db))
     }
 
     /// What [`Keyspace::hear_classes`] was last told.

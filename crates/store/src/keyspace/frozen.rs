@@ -20,6 +20,7 @@ use crate::{Deadline, Keyspace, Policy, Usage};
 use base::Millis;
 use pack::counted::Holder;
 use pack::map::Map;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -87,18 +88,19 @@ impl Keyspace {
             tracking: policy.tracking(),
             began_us: Box::new(std::array::from_fn(|code| self.uses.began_us(code as u8))),
         });
-        let mut dbs: Vec<FrozenDb> = (0..self.databases()).map(|db| FrozenDb::new(db, &moment)).collect();
+        let mut dbs = BTreeMap::new();
         let mut timed_hashes = 0;
         for index in 0..self.shards() {
             let shard = self.shard(index);
-            for (db, frozen) in shard.dbs().zip(&mut dbs).filter(|(db, _)| !db.map.is_empty()) {
+            for (number, db) in shard.dbs().filter(|(_, db)| !db.map.is_empty()) {
+                let frozen = dbs.entry(number).or_insert_with(|| FrozenDb::new(number, &moment));
                 frozen.keys += db.map.len();
                 frozen.volatile_keys += db.volatile.keys;
                 timed_hashes += db.volatile.hashes;
                 frozen.maps.push(db.map.clone());
             }
         }
-        dbs.retain(|db| db.keys > 0);
+        let dbs: Vec<FrozenDb> = dbs.into_values().collect();
         Frozen { keys: dbs.iter().map(|db| db.keys).sum(), dbs, has_timed_hashes: timed_hashes > 0 }
     }
 }

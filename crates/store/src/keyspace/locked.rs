@@ -55,10 +55,10 @@ impl Lengths {
         }
     }
 
-    fn publish(&self, shard: usize, db: usize, len: u64) {
+    fn publish(&self, shard: usize, db: u16, len: u64) {
         let lengths = match db {
             0 => &self.first,
-            n => self.others[n - 1].get_or_init(|| zeros(self.first.len())),
+            n => self.others[usize::from(n) - 1].get_or_init(|| zeros(self.first.len())),
         };
         lengths[shard].store(len, Ordering::Release);
     }

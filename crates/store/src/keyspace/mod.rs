@@ -19,6 +19,7 @@
 //! | `repeated.rs` | keys that a command names more than once |
 pub(crate) mod arrivals;
 pub(crate) mod aside;
+pub(crate) mod databases;
 pub(crate) mod ears;
 #[cfg(test)]
 mod ears_tests;

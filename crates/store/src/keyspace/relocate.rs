@@ -49,7 +49,7 @@ impl Mover {
 #[derive(Debug)]
 struct Walk {
     shard: usize,
-    db: usize,
+    db: u16,
     place: u32,
     /// Long collections that wait for their steps.
     longs: Vec<Long>,
@@ -58,7 +58,7 @@ struct Walk {
 /// A long collection, of which everything before position `next` has been moved.
 #[derive(Debug)]
 struct Long {
-    db: usize,
+    db: u16,
     key: Vec<u8>,
     /// As [`Outside::relocate`](crate::outside::Outside::relocate) returned it.
     next: u64,
@@ -119,7 +119,7 @@ impl Keyspace {
         limits: StepLimits,
         stats: &mut MoverStats,
     ) {
-        let Some(db) = shard.dbs_mut().0.nth(long.db) else { return };
+        let Some((_, db)) = shard.db_from(long.db).filter(|(number, _)| *number == long.db) else { return };
         let Entry::Occupied(mut entry) = db.map.entry(&self.seeds.keys, self.hash(&long.key), &long.key)
         else {
             return;
@@ -135,10 +135,13 @@ impl Keyspace {
 impl Walk {
     /// Goes over leaves of the current database; [`Rest::None`] when the shard has no more databases.
     fn relocate_leaves(&mut self, shard: &mut Shard, limits: StepLimits, stats: &mut MoverStats) -> Rest {
-        let Some(db) = shard.dbs_mut().0.nth(self.db) else {
+        let Some((number, db)) = shard.db_from(self.db) else {
             shard.buffers.relocate();
             return Rest::None;
         };
+        if number > self.db {
+            (self.db, self.place) = (number, 0);
+        }
         if self.place == 0 {
             db.relocate_wheel(&mut stats.moves);
         }

@@ -1,12 +1,13 @@
 //! One shard: for every database a tree, a timing wheel and the sums over its deadlines; the shard's
 //! counters; and the buffers that edits need, so that a request allocates none.
 //!
-//! A database other than 0 is made in a shard when something is first written to it there, so 16 databases in
-//! 256 shards cost nothing until they are used.
+//! A database other than 0 is made in a shard when something is first written to it there (`databases.rs`),
+//! so 16 databases in 256 shards cost nothing until they are used.
 use crate::entry::Meta;
 use crate::expiry::notes::NEVER_DUE;
 use crate::expiry::timer::Volatile;
 use crate::expiry::wheel::Wheel;
+use crate::keyspace::databases::{Databases, Lent};
 use crate::keyspace::ears::Ears;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::stats::ShardStats;
@@ -27,22 +28,14 @@ use std::ops::ControlFlow;
 pub(crate) struct Shard {
     first: Db,
     pub(crate) index: u32,
-    published: Published,
+    /// Database 0's number of keys as it was last published for readers without the lock (`locked.rs`).
+    published: u64,
+    lent: Lent,
     pub(crate) stats: ShardStats,
     pub(crate) ears: Ears,
     /// Databases 1 and up.
-    others: Vec<Db>,
+    others: Databases,
     pub(crate) buffers: Buffers,
-}
-
-/// The number of keys as it was last published for readers without the lock (`locked.rs`).
-#[derive(Default)]
-struct Published {
-    /// Of database 0.
-    first: u64,
-    others: Vec<u64>,
-    /// Whether some other database was opened for writing since then.
-    has_lent_others: bool,
 }
 
 /// Deadlines are rare where fewer than one key in so many has one.
@@ -101,7 +94,7 @@ impl Buffers {
 }
 
 impl Db {
-    fn new() -> Db {
+    pub(crate) fn new() -> Db {
         Db { map: Map::new(), volatile: Volatile::default(), wheel: None }
     }
 
@@ -125,10 +118,11 @@ impl Shard {
         Shard {
             first: Db::new(),
             index,
-            published: Published::default(),
+            published: 0,
+            lent: Lent::None,
             stats: ShardStats::default(),
             ears: Ears::default(),
-            others: Vec::new(),
+            others: Databases::default(),
             buffers: Buffers::new(seed),
         }
     }
@@ -137,7 +131,7 @@ impl Shard {
     pub(crate) fn db(&self, db: u16) -> Option<&Db> {
         match db {
             0 => Some(&self.first),
-            n => self.others.get(usize::from(n) - 1),
+            n => self.others.find(n),
         }
     }
 
@@ -145,7 +139,7 @@ impl Shard {
     pub(crate) fn db_and_stats(&mut self, db: u16) -> (Option<&Db>, &mut ShardStats) {
         let found = match db {
             0 => Some(&self.first),
-            n => self.others.get(usize::from(n) - 1),
+            n => self.others.find(n),
         };
         (found, &mut self.stats)
     }
@@ -155,7 +149,7 @@ impl Shard {
     pub(crate) fn db_to_use(&mut self, db: u16) -> (Option<&mut Db>, &mut ShardStats, &mut Random) {
         let found = match db {
             0 => Some(&mut self.first),
-            n => self.others.get_mut(usize::from(n) - 1),
+            n => self.others.find_mut(n),
         };
         (found, &mut self.stats, &mut self.buffers.random)
     }
@@ -168,33 +162,35 @@ impl Shard {
             0 => &mut self.first,
             n => {
                 cold_path();
-                self.published.has_lent_others = true;
-                let index = usize::from(n) - 1;
-                if self.others.len() <= index {
-                    self.others.resize_with(index + 1, Db::new);
-                }
-                &mut self.others[index]
+                self.lent.add(n);
+                self.others.open(n)
             }
         };
         (found, &mut self.stats, &mut self.buffers)
     }
 
-    /// All databases in order, to read.
-    pub(crate) fn dbs(&self) -> impl Iterator<Item = &Db> {
-        std::iter::once(&self.first).chain(&self.others)
+    /// All databases that were made, in the order of their numbers, to read.
+    pub(crate) fn dbs(&self) -> impl Iterator<Item = (u16, &Db)> {
+        std::iter::once((0, &self.first)).chain(self.others.all())
     }
 
-    /// All databases in order, and the counters beside them.
-    pub(crate) fn dbs_mut(&mut self) -> (impl Iterator<Item = &mut Db>, &mut ShardStats) {
-        self.published.has_lent_others = true;
-        (std::iter::once(&mut self.first).chain(&mut self.others), &mut self.stats)
+    /// All databases that were made, in the order of their numbers, and the counters beside them.
+    pub(crate) fn dbs_mut(&mut self) -> (impl Iterator<Item = (u16, &mut Db)>, &mut ShardStats) {
+        self.lent = Lent::Many;
+        (std::iter::once((0, &mut self.first)).chain(self.others.all_mut()), &mut self.stats)
+    }
+
+    /// The first database that was made of those with this number or a greater one, for whoever adds and
+    /// removes no keys.
+    pub(crate) fn db_from(&mut self, db: u16) -> Option<(u16, &mut Db)> {
+        if db == 0 { Some((0, &mut self.first)) } else { self.others.first_from(db) }
     }
 
     /// Empties `db`, or all databases; their trees go to `garbage`. Returns how many keys there were.
     /// O(databases).
     pub(crate) fn flush(&mut self, db: Option<u16>, garbage: &mut Vec<Garbage>) -> u64 {
         let (dbs, _) = self.dbs_mut();
-        let chosen = dbs.enumerate().filter(|(index, _)| db.is_none_or(|db| usize::from(db) == *index));
+        let chosen = dbs.filter(|(number, _)| db.is_none_or(|db| db == *number));
         let mut keys = 0;
         for (_, found) in chosen {
             let old = std::mem::replace(found, Db::new());
@@ -211,15 +207,15 @@ impl Shard {
 
     /// Exchanges two databases. Nothing is made where both are empty.
     pub(crate) fn swap(&mut self, a: u16, b: u16) {
-        let (low, high) = (a.min(b), usize::from(a.max(b)));
+        let (low, high) = (a.min(b), a.max(b));
         let is_empty = |db: u16| self.db(db).is_none_or(|db| db.map.is_empty() && db.wheel.is_none());
         if a == b || is_empty(a) && is_empty(b) {
             return;
         }
-        self.open(high as u16);
+        self.lent = Lent::Many;
         match low {
-            0 => std::mem::swap(&mut self.first, &mut self.others[high - 1]),
-            n => self.others.swap(usize::from(n) - 1, high - 1),
+            0 => std::mem::swap(&mut self.first, self.others.open(high)),
+            low => self.others.swap(low, high),
         }
     }
 
@@ -228,37 +224,29 @@ impl Shard {
     #[inline]
     pub(crate) fn changed_length(&mut self) -> Option<u64> {
         let len = self.first.map.len();
-        if len == self.published.first {
+        if len == self.published {
             return None;
         }
-        self.published.first = len;
+        self.published = len;
         Some(len)
     }
 
     /// Whether databases other than 0 may have changed since [`Shard::for_each_changed_length`] was called.
     #[inline]
     pub(crate) fn has_lent_others(&self) -> bool {
-        self.published.has_lent_others
+        self.lent != Lent::None
     }
 
     /// Visits the databases other than 0 whose number of keys is not what was published, with that number,
     /// which counts as published from then on.
-    pub(crate) fn for_each_changed_length(&mut self, mut publish: impl FnMut(usize, u64)) {
-        let published = &mut self.published;
-        published.others.resize(self.others.len(), 0);
-        for (index, (db, known)) in self.others.iter().zip(&mut published.others).enumerate() {
-            let len = db.map.len();
-            if std::mem::replace(known, len) != len {
-                publish(index + 1, len);
-            }
-        }
-        published.has_lent_others = false;
+    pub(crate) fn for_each_changed_length(&mut self, publish: impl FnMut(u16, u64)) {
+        let lent = std::mem::take(&mut self.lent);
+        self.others.publish(lent, publish);
     }
 
     /// When something in this shard is next due, in milliseconds.
-    pub(crate) fn next_due(&mut self) -> i64 {
-        let (dbs, _) = self.dbs_mut();
-        dbs.map(|db| db.next_due()).min().unwrap_or(NEVER_DUE)
+    pub(crate) fn next_due(&self) -> i64 {
+        self.dbs().map(|(_, db)| db.next_due()).min().unwrap_or(NEVER_DUE)
     }
 
     /// A key chosen uniformly among those of `db`, overdue ones included.

@@ -233,6 +233,29 @@ fn flush_empties_one_database_or_all_and_forgets_their_deadlines() {
 }
 
 #[test]
+fn a_database_costs_the_same_whatever_its_number_and_nothing_once_it_was_flushed() {
+    let settings = Settings::default();
+    let options = KeyspaceOptions { shard_bits: 2, databases: u16::MAX, seed: Seed::new(11, 12) };
+    let keyspace = Keyspace::new(options);
+    let made = || (0..keyspace.shards()).map(|index| keyspace.shard(index).dbs().count()).max();
+    for db in [60_000, 2, u16::MAX - 1] {
+        for n in 0..100_u32 {
+            let name = n.to_le_bytes();
+            let (mut view, key) = keyspace.lock_one(db, NOW, &settings, &name);
+            view.put_string(&key, b"v", Form::Auto, Expiry::Clear);
+        }
+    }
+    assert_eq!(made(), Some(4), "database 0 and three others");
+    keyspace.swap(2, 77, NOW);
+    assert_eq!([2, 77, 60_000, 60_001].map(|db| keyspace.len(db)), [0, 100, 100, 0]);
+    assert_eq!(made(), Some(4));
+    keyspace.flush(Some(60_000));
+    assert_eq!((keyspace.len(60_000), made()), (0, Some(3)));
+    keyspace.flush(None);
+    assert_eq!((keyspace.len(77), made()), (0, Some(1)));
+}
+
+#[test]
 fn what_is_large_is_left_for_the_background_and_what_is_small_is_not() {
     let keyspace = keyspace(0);
     let push = |key: &str, count: u32| {

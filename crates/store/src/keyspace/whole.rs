@@ -271,7 +271,7 @@ impl Keyspace {
         let bytes = |db: &Db| db.wheel.as_deref().map_or(0, |wheel| wheel.allocated_bytes());
         let of_shard = |index| match (self.shard(index), db) {
             (shard, Some(db)) => shard.db(db).map_or(0, bytes),
-            (shard, None) => shard.dbs().map(bytes).sum(),
+            (shard, None) => shard.dbs().map(|(_, db)| bytes(db)).sum(),
         };
         (0..self.shards()).map(of_shard).sum()
     }

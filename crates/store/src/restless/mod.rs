@@ -72,7 +72,8 @@ impl Transients {
         let count = CROWDS[random.below(CROWDS.len() as u64) as usize];
         let names: Vec<Vec<u8>> = (0..count).map(|_| name_in(keyspace, index, random)).collect();
         let mut shard = keyspace.shard(index);
-        let db = random.below(shard.dbs().count() as u64) as u16;
+        let dbs: Vec<u16> = shard.dbs().map(|(number, _)| number).collect();
+        let db = dbs[random.below(dbs.len() as u64) as usize];
         let (stats, len_before) = (shard.stats, len(&shard, db));
         turn_back(&mut shard);
         if shard.next_due() <= AFTERWARDS.0 {
@@ -99,7 +100,7 @@ impl Transients {
 /// Turns the wheels of all databases back to a time at which no key of a client is due.
 fn turn_back(shard: &mut Shard) {
     let (dbs, stats) = shard.dbs_mut();
-    for db in dbs {
+    for (_, db) in dbs {
         db.expire(BEFORE, &mut 64, stats, &mut Vec::new(), &mut Teller::mute());
     }
 }
@@ -165,7 +166,7 @@ fn leave<'k>(view: &mut View<'k>, keys: &[Key<'k>], exit: Exit) -> Vec<Garbage> 
         Exit::Swept => {
             let shard = view.shard_mut(&keys[0]);
             let (dbs, stats) = shard.dbs_mut();
-            for db in dbs {
+            for (_, db) in dbs {
                 db.expire(AFTERWARDS, &mut u64::from(u32::MAX), stats, &mut garbage, &mut Teller::mute());
             }
         }
@@ -173,7 +174,7 @@ fn leave<'k>(view: &mut View<'k>, keys: &[Key<'k>], exit: Exit) -> Vec<Garbage> 
             let volatile = |view: &mut View<'_>, key| view.deadline(key) == Some(Deadline::At(DEADLINE));
             let count = keys.iter().filter(|key| volatile(view, key)).count();
             let (mut dbs, stats) = view.shard_mut(&keys[0]).dbs_mut();
-            let db = dbs.nth(usize::from(keys[0].db())).expect("the database that transients came into");
+            let (_, db) = dbs.find(|(number, _)| *number == keys[0].db()).expect("where transients came to");
             for _ in 0..count {
                 assert!(
                     db.evict_soonest(BEGINNING, stats, &mut garbage, &mut Teller::mute()),

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 /// The log says how far loading is after so many seconds, and again after as many.
@@ -167,42 +167,50 @@ impl Job<'_> {
         let mut input = Input { reader, functions: None };
         let mut counts = LoadCounts::default();
         loop {
-            let (round, more) = self.sort(&mut input, &sorted, threads)?;
+            let (round, more) = self.round(&mut input, &sorted, threads)?;
             counts += more;
-            counts += self.load(&sorted, threads)?;
             if round == Round::Last {
                 return Ok((counts, input.reader.at()));
             }
         }
     }
 
-    /// Reads, while other threads sort, until enough is held or the file is at its end.
-    fn sort(
+    /// Reads, while other threads sort, until enough is held or the file is at its end. Then the same threads
+    /// load it, so that what is held is freed where they allocate.
+    fn round(
         &self,
         input: &mut Input,
         sorted: &Sorted,
         threads: usize,
     ) -> Result<(Round, LoadCounts), LoadError> {
         let (sender, receiver) = sync_channel(threads * BATCHES_AHEAD);
-        let receiver = Mutex::new(receiver);
-        let mut round = Round::Full;
-        let counts = std::thread::scope(|scope| {
+        let (receiver, sorting, next) = (Mutex::new(receiver), RwLock::new(()), AtomicUsize::new(0));
+        let work = || {
+            let sorts = sorting.read();
+            let sorted_counts = self.sort_batches(&receiver, sorted);
+            drop(sorts);
+            // All of them have sorted when somebody may write.
+            drop(sorting.write());
+            let mut counts = sorted_counts?;
+            counts += self.load_shards(sorted, &next)?;
+            Ok(counts)
+        };
+        std::thread::scope(|scope| {
             // It is dropped whatever happens: then those who sort come to an end.
             let sender = sender;
-            let sorters = spawn(scope, threads, || self.sort_batches(&receiver, sorted))?;
-            let read = self.read(input, sorted, &sender);
+            let ends = |_: &LoadError| self.is_over.store(true, Relaxed);
+            let workers = spawn(scope, threads, work).inspect_err(ends)?;
+            let read = self.read(input, sorted, &sender).inspect_err(ends);
             drop(sender);
-            let counts = joined(sorters);
+            let counts = joined(workers);
             let (ended, mut more) = read.or_else(|error| match (error, &counts) {
                 // What a sorter found is the reason for which the reader was stopped.
                 (LoadError::GivenUp, Err(_)) => Ok((Round::Full, LoadCounts::default())),
                 (error, _) => Err(error),
             })?;
-            round = ended;
             more += counts?;
-            Ok::<_, LoadError>(more)
-        })?;
-        Ok((round, counts))
+            Ok((ended, more))
+        })
     }
 
     /// Hands out the keys of the file, and loads those that are too large for that.
@@ -273,12 +281,6 @@ impl Job<'_> {
         }
         sorter.finish();
         failed.map_or(Ok(counts), Err)
-    }
-
-    /// Loads what is held.
-    fn load(&self, sorted: &Sorted, threads: usize) -> Result<LoadCounts, LoadError> {
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| joined(spawn(scope, threads, || self.load_shards(sorted, &next))?))
     }
 
     /// What each of the threads does that load: one shard after the other, as long as there is one left.

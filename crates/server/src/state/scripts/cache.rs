@@ -6,7 +6,8 @@
 //!
 //! Workers keep the texts that they have compiled, and see in them when they have gone. So a call of a known
 //! script takes no lock, and writes to nothing that workers share unless a new text has come since its last.
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -41,6 +42,9 @@ struct Texts {
     by_sha: BTreeMap<Sha, Text>,
     /// How many of them came with EVAL, and no SCRIPT LOAD since.
     evals: usize,
+    /// Those, by when they were used as somebody last looked: a use takes no lock, so each may have been used
+    /// since, or been loaded.
+    by_use: BinaryHeap<Reverse<(u64, Sha)>>,
     bytes: usize,
 }
 
@@ -77,13 +81,15 @@ impl Cache {
             }
             return state;
         }
-        let used = AtomicU64::new(self.come.fetch_add(1, Relaxed) + 1);
+        let come = self.come.fetch_add(1, Relaxed) + 1;
+        let used = AtomicU64::new(come);
         let is_loaded = AtomicBool::new(origin == Origin::Load);
         let state = Arc::new(TextState { is_loaded, used, is_gone: AtomicBool::new(false) });
         texts.bytes += text.len() + ENTRY_BYTES;
         texts.by_sha.insert(sha, Text { bytes: text.into(), state: Arc::clone(&state) });
         if origin == Origin::Eval {
             texts.evals += 1;
+            texts.by_use.push(Reverse((come, sha)));
             if texts.evals > EVAL_TEXTS_MAX {
                 texts.evict();
                 self.evicted.fetch_add(1, Relaxed);
@@ -148,18 +154,25 @@ impl Cache {
 }
 
 impl Texts {
-    /// Removes the text that came with EVAL and was not used for longest: a look at all of them, which is
-    /// little beside the compilation of the one that has come.
+    /// Removes the text that came with EVAL and was not used for longest. Each look at one that was used
+    /// meanwhile is paid for by that use.
     fn evict(&mut self) {
-        let evals = self.by_sha.iter().filter(|(_, text)| !text.state.is_loaded.load(Relaxed));
-        let Some(sha) = evals.min_by_key(|(_, text)| text.state.used.load(Relaxed)).map(|(sha, _)| *sha)
-        else {
+        while let Some(Reverse((seen, sha))) = self.by_use.pop() {
+            let Some(state) = self.by_sha.get(&sha).map(|text| &text.state) else { continue };
+            let used = state.used.load(Relaxed);
+            if state.is_loaded.load(Relaxed) {
+                continue;
+            }
+            if used > seen {
+                self.by_use.push(Reverse((used, sha)));
+                continue;
+            }
+            if let Some(text) = self.by_sha.remove(&sha) {
+                text.state.is_gone.store(true, Relaxed);
+                self.bytes -= text.bytes.len() + ENTRY_BYTES;
+                self.evals -= 1;
+            }
             return;
-        };
-        if let Some(text) = self.by_sha.remove(&sha) {
-            text.state.is_gone.store(true, Relaxed);
-            self.bytes -= text.bytes.len() + ENTRY_BYTES;
-            self.evals -= 1;
         }
     }
 }

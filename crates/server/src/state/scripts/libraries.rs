@@ -126,7 +126,7 @@ impl Catalog {
         }
         let gone = self.remove(&library.name);
         self.bytes += library.bytes();
-        self.functions.append(&mut mine);
+        self.functions.extend(mine);
         self.libraries.insert(library.name.clone(), library);
         Ok(gone)
     }

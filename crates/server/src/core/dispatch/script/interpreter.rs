@@ -12,8 +12,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// So many compiled scripts may be there whose texts have gone, before these are looked for.
+/// So many compiled scripts may be there whose texts have gone before these are looked for, or one for so
+/// many texts: the look is at all of them.
 const FORGOTTEN_MAX: usize = 64;
+const FORGOTTEN_SHARE: usize = 8;
 
 /// See the file's opener.
 pub(crate) struct Interpreter {
@@ -100,7 +102,8 @@ impl Interpreter {
 
     /// Other threads may have put texts out of the cache.
     fn forget_some(&mut self, cache: &Cache) {
-        if self.compiled.len() > cache.size().0 + FORGOTTEN_MAX {
+        let texts = cache.size().0;
+        if self.compiled.len() > texts + FORGOTTEN_MAX.max(texts / FORGOTTEN_SHARE) {
             self.compiled.retain(|_, known| !known.text.is_gone());
         }
     }
