@@ -8,7 +8,8 @@
 //!
 //! So a change happens before the EXEC, which then sees it, or after all of it. A write to a key that nobody
 //! watches costs only a test of the shard's ears. A mark stays set, and the client's other keys stay here,
-//! until the client unwatches, which EXEC and DISCARD do too.
+//! until the client unwatches, which EXEC and DISCARD do too. Who is marked need not hear of the key again,
+//! and is forgotten there: else each write to a key would go through all whom the first one has marked.
 //!
 //! Whoever takes the lock of a part holds the shard of the same number, or no shard.
 use base::Millis;
@@ -87,10 +88,7 @@ impl Watched {
             self.count.fetch_sub(1, Relaxed);
         }
         if watchers.is_empty() {
-            part.remove(spot.key);
-            if part.is_empty() && part.capacity() > ROOM_MAX {
-                *part = Part::default();
-            }
+            forget(&mut part, spot.key);
         }
     }
 
@@ -108,13 +106,17 @@ impl Watched {
         }
         for Told { db, shard, key, event, .. } in told.iter().filter(|told| told.event.changes_value()) {
             let mut part = self.part(*shard as usize);
-            let watchers = part.get_mut(&**key).into_iter().flat_map(Watchers::iter_mut);
-            for watcher in watchers.filter(|watcher| watcher.db == *db) {
+            let Some(watchers) = part.get_mut(&**key) else { continue };
+            for watcher in watchers.iter_mut().filter(|watcher| watcher.db == *db) {
                 if watcher.was_overdue && *event == Event::EXPIRED {
                     watcher.was_overdue = false;
                 } else {
                     watcher.mark();
                 }
+            }
+            self.count.fetch_sub(watchers.forget_marked(), Relaxed);
+            if watchers.is_empty() {
+                forget(&mut part, key);
             }
         }
     }
@@ -194,6 +196,14 @@ impl Watched {
     }
 }
 
+/// Nobody watches a key of this name any more.
+fn forget(part: &mut Part, name: &[u8]) {
+    part.remove(name);
+    if part.is_empty() && part.capacity() > ROOM_MAX {
+        *part = Part::default();
+    }
+}
+
 impl Watchers {
     fn find(&self, db: u16, client: u64) -> Option<&Watcher> {
         let first = self.first.as_ref().filter(|first| first.is_of(db, client));
@@ -210,6 +220,15 @@ impl Watchers {
     fn remove(&mut self, db: u16, client: u64) -> bool {
         let first = self.first.take_if(|first| first.is_of(db, client));
         first.or_else(|| self.others.remove(&(db, client))).is_some()
+    }
+
+    /// Those who are marked go. Returns how many.
+    fn forget_marked(&mut self) -> u64 {
+        let is_marked = |watcher: &Watcher| watcher.mark.load(Relaxed);
+        let first = self.first.take_if(|first| is_marked(first)).map_or(0, |_| 1);
+        let before = self.others.len();
+        self.others.retain(|_, watcher| !is_marked(watcher));
+        first + (before - self.others.len()) as u64
     }
 
     fn is_empty(&self) -> bool {
@@ -258,6 +277,7 @@ mod tests {
             watched.hear(&told(Event::EXPIRED));
             assert_eq!(marked(), [false, false, true, false, true, false]);
             assert_eq!(watched.keys(), 1, "those of the other database");
+            assert_eq!(watched.count.load(Relaxed), 3, "who is marked is forgotten");
             (0..6).for_each(|client| watched.remove(spot(client as u16 % 2), client));
             assert!(!watched.is_any() && watched.part(0).is_empty());
         }

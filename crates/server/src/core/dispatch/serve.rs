@@ -325,6 +325,12 @@ impl<'s> Executor<'s> {
         let waiters = &server.key_events.waiters;
         waiters.serve_ready(|Ready { place, first: ticket }| {
             let Some(first) = waiters.next(&place, ticket, 1).pop() else { return };
+            // FLUSHALL and SWAPDB note every key that somebody waits for, of which one request may name
+            // thousands: to lock and try all of them for each would take seconds.
+            let is_absent = server.keyspace.deadline_of(place.db, &place.key).is_none();
+            if is_absent && !waiters.is_any_for(&place, None) {
+                return;
+            }
             let names: Vec<_> = std::iter::once(&*place.key).chain(first.keys()).collect();
             let names = names.into_iter().map(|name| (name, server.keyspace.hash(name)));
             let (view, _) = server.keyspace.lock(place.db, self.now.wall, settings, names);

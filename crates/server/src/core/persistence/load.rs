@@ -348,7 +348,7 @@ fn spawn<'s, 'e>(
     (0..threads).map(start).collect::<Result<_, _>>().map_err(LoadError::Io)
 }
 
-/// Waits for them; the first error, if there is one.
+/// Waits for them; the first error, if there is one, and rather the one for which others have given up.
 fn joined(threads: Vec<Loader<'_>>) -> Result<LoadCounts, LoadError> {
     let mut sum = Ok(LoadCounts::default());
     for thread in threads {
@@ -358,7 +358,7 @@ fn joined(threads: Vec<Loader<'_>>) -> Result<LoadCounts, LoadError> {
                 sum += more;
                 Ok(sum)
             }
-            (Err(error), _) | (_, Err(error)) => Err(error),
+            (Err(LoadError::GivenUp), Err(error)) | (Err(error), _) | (_, Err(error)) => Err(error),
         };
     }
     sum
