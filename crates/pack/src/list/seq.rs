@@ -61,10 +61,17 @@ impl Seq {
         Seq { chain: Chain::new() }
     }
 
-    /// The list of these elements. Texts that read as integers are integers ([`Item::classify`]).
+    /// The list of these elements. Texts that read as integers are integers ([`Item::classify`]). Those of a
+    /// single leaf are written in one pass, without room.
     pub fn of_items(items: &[Item<'_>], limits: &Limits) -> Seq {
         let mut seq = Seq::new();
-        items.iter().for_each(|item| seq.push_item(End::Tail, *item, limits));
+        if fit_one_leaf(items, limits) {
+            let mut block = Block::with_capacity(0);
+            leaf::fill(&mut block, items);
+            seq.chain.add_end(End::Tail, block, limits);
+        } else {
+            items.iter().for_each(|item| seq.push_item(End::Tail, *item, limits));
+        }
         seq
     }
 
@@ -464,6 +471,15 @@ impl Seq {
         self.chain.for_each_inner(&mut |_, _, allocated| bytes += allocated as u64);
         bytes
     }
+}
+
+/// Whether these elements are one leaf for certain, whatever its kind.
+fn fit_one_leaf(items: &[Item<'_>], limits: &Limits) -> bool {
+    const ITEM_BYTES: usize = 9;
+    const ENTRY_BYTES: usize = 8;
+    const HEAD_BYTES: usize = 64;
+    let bytes = items.iter().map(|item| item.len().max(ITEM_BYTES) + ENTRY_BYTES).sum::<usize>();
+    !items.is_empty() && items.len() <= limits.count_max() && HEAD_BYTES + bytes <= limits.len_max()
 }
 
 fn new_leaf(end: End, item: Item<'_>, limits: &Limits, start: Start) -> Block {

@@ -105,6 +105,15 @@ impl Run {
         Run { random, seq: Seq::new(), model: List::new(), limits, taste, step: seed * 300 }
     }
 
+    /// Begins with some elements that come at once.
+    fn load(&mut self) {
+        let count = [0, 1, 7, 50, 200][self.random.below(5) as usize];
+        self.model = (0..count).map(|_| self.value()).collect();
+        let items: Vec<Item<'_>> = self.model.iter().map(|value| Item::classify(value)).collect();
+        self.seq = Seq::of_items(&items, &self.limits);
+        check(&self.seq, &self.model);
+    }
+
     fn push(&mut self, end: End) {
         let value = self.value();
         self.seq.push(end, &value, &self.limits);
@@ -161,6 +170,7 @@ impl Run {
 
 fn run(seed: u64) {
     let mut run = Run::new(seed);
+    run.load();
     let mut held: Vec<(Seq, List)> = Vec::new();
     for step in 0..400u64 {
         if run.random.below(100) == 0 {

@@ -423,10 +423,11 @@ impl AppendOnly {
     }
 
     /// The last write has failed for this reason, or has not. Returns whether that is new; another reason is
-    /// not, since a disk may fail now in this way and now in that.
+    /// not, since a disk may fail now in this way and now in that. The reason stays for those who are refused
+    /// at the moment at which the disk works again.
     pub(crate) fn note_failure(&self, why: Option<String>) -> bool {
         let has_failed = why.is_some();
-        *lock(&self.failure) = why.unwrap_or_default();
+        why.into_iter().for_each(|why| *lock(&self.failure) = why);
         self.has_failed.swap(has_failed, Relaxed) != has_failed
     }
 

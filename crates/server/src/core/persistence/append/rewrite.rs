@@ -403,8 +403,8 @@ fn take_over(server: &Server, config: &Config, reader: u64, role: &Role) {
     role.set(Standing::Alone);
     append.count_one();
     *lock(&append.files) = std::mem::take(&mut *lock(&append.elsewhere));
-    append.note_failure(None);
     server.persistence.refuse(UNWRITTEN, false);
+    append.note_failure(None);
     drop((all, rest));
     drop(former);
     tail::remove(server, config, &former_folder);
@@ -480,8 +480,8 @@ fn leave(server: &Server, way: Way, reader: u64) {
         append.forget_cuts();
         append.enter(Phase::Off);
         append.note_to_move(false);
-        append.note_failure(None);
         server.persistence.refuse(UNWRITTEN, false);
+        append.note_failure(None);
     }
     drop((all, rest));
     drop(parted);

@@ -455,9 +455,10 @@ impl Writer {
 
     fn note_success(&mut self, server: &Server) {
         if self.failed.take().is_some() {
+            // Whoever finds in INFO that it works again may write.
+            server.persistence.refuse(UNWRITTEN, false);
             server.append.note_failure(None);
             server.log.warning("AOF write error looks solved. The server can write again.");
-            server.persistence.refuse(UNWRITTEN, false);
         }
     }
 }
