@@ -207,8 +207,12 @@ impl Machine {
     pub fn collect_some(&self) {
         // The collector runs no code of scripts: without `newproxy` they have no finalizers.
         if self.lua.gc_step().unwrap_or(true) {
-            self.due_cycles.set(self.due_cycles.get().saturating_sub(1));
-            self.kept_bytes.set(self.used_bytes());
+            let due = self.due_cycles.get().saturating_sub(1);
+            self.due_cycles.set(due);
+            // What a cycle leaves that began while a script had its words is no measure for the next.
+            if due == 0 {
+                self.kept_bytes.set(self.used_bytes());
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! for the next script, and the ways out of Redis's interpreter that were found over the years.
 use crate::host::{KILLED, Toy};
 use crate::{run_all, run_in};
-use resp::Protocol;
+use resp::{Protocol, Reply};
 use script::{Kind, Machine, Outcome, Settings};
 
 /// A small interpreter that asks its host often.
@@ -363,5 +363,31 @@ fn a_script_may_be_stopped_at_every_instruction() {
             assert_eq!(host.interrupts, at, "{script} went on");
             assert!(reply.starts_with(format!("-{KILLED}").as_bytes()));
         }
+    }
+}
+
+/// Cycles of the collector that began while a script had its words leave these where they are.
+#[test]
+fn what_a_script_leaves_goes_whenever_it_comes_in_the_collection_of_what_another_has_left() {
+    let machine = Machine::new(Kind::Scripts, Settings::default());
+    let script = machine.compile(b"for _ = 1, 300 * #ARGV[2] do local t = {} end return #ARGV[1]").unwrap();
+    let mut random = base::random::Random::new(1);
+    let run = |random: &mut base::random::Random| {
+        let words =
+            [vec![b'x'; 2_000_000 + random.below(3_000_000) as usize], vec![b'x'; random.below(60) as usize]];
+        let words = words.iter().map(Vec::as_slice);
+        machine.run(&script, [].into_iter(), words, &mut Toy::default(), &mut Reply::new(Protocol::Resp2));
+        machine.tidy();
+    };
+    for round in 0..150 {
+        for _ in 0..3 {
+            run(&mut random);
+            let steps = random.below(12);
+            (0..steps).take_while(|_| machine.has_garbage()).for_each(|_| machine.collect_some());
+        }
+        while machine.has_garbage() {
+            machine.collect_some();
+        }
+        assert!(machine.used_bytes() < 1_500_000, "round {round}: {} bytes", machine.used_bytes());
     }
 }
