@@ -151,8 +151,11 @@ impl Defrag {
     /// Chooses the extents of a new round. Returns whether there is one.
     fn begin(&mut self, settings: &Settings) -> bool {
         let now = now();
-        if self.rests_until.is_some_and(|until| now < until) && !self.is_much_gone() {
-            return false;
+        if self.rests_until.is_some_and(|until| now < until) {
+            if !self.is_much_gone() {
+                return false;
+            }
+            (self.rests_until, self.rest) = (None, REST_MIN);
         }
         let Some(percent) = wanted_percent(settings) else { return false };
         let Some(evacuation) = Evacuation::plan(&self.stubborn) else { return false };
@@ -166,16 +169,13 @@ impl Defrag {
         true
     }
 
-    /// Whether much was deleted since it began to rest. The next rest is a short one then.
-    fn is_much_gone(&mut self) -> bool {
-        let is_gone = arena::usage().used_bytes < self.used_at_rest - self.used_at_rest / GONE_SHARE;
-        if is_gone {
-            (self.rests_until, self.rest) = (None, REST_MIN);
-        }
-        is_gone
+    /// Whether much was deleted since it began to rest.
+    fn is_much_gone(&self) -> bool {
+        arena::usage().used_bytes < self.used_at_rest - self.used_at_rest / GONE_SHARE
     }
 
-    /// Waits for some time before the next round, which may choose any extent. This one has taken so long.
+    /// Waits for some time before the next round, which may choose any extent. `took` is what this one has
+    /// taken.
     fn rest(&mut self, now: Instant, took: Duration) {
         self.used_at_rest = arena::usage().used_bytes;
         self.rest = self.rest.min((took * RESTS_PER_ROUND).clamp(REST_MIN, REST_MAX));

@@ -427,11 +427,13 @@ impl AppendOnly {
     /// at the moment at which the disk works again.
     pub(crate) fn note_failure(&self, why: Option<String>) -> bool {
         let has_failed = why.is_some();
-        why.into_iter().for_each(|why| *lock(&self.failure) = why);
+        if let Some(why) = why {
+            *lock(&self.failure) = why;
+        }
         self.has_failed.swap(has_failed, Relaxed) != has_failed
     }
 
-    /// Why the last write has failed.
+    /// Why the last write that has failed did so.
     pub(crate) fn failure(&self) -> String {
         lock(&self.failure).clone()
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `shards.rs` | all shards: who locks what, in which order |
 //! | `shard.rs` | one shard: databases, counters, buffers; what is freed where |
+//! | `databases.rs` | those of a shard beside database 0, found by their numbers |
 //! | `stats.rs`, `garbage.rs` | what a shard counts; values that are freed later |
 //! | `seeds.rs` | what names are hashed with |
 //! | `locked.rs` | a shard while it is locked; how many keys it has, without the lock |

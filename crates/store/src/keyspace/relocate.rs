@@ -119,7 +119,7 @@ impl Keyspace {
         limits: StepLimits,
         stats: &mut MoverStats,
     ) {
-        let Some((_, db)) = shard.db_from(long.db).filter(|(number, _)| *number == long.db) else { return };
+        let (Some(db), ..) = shard.db_to_use(long.db) else { return };
         let Entry::Occupied(mut entry) = db.map.entry(&self.seeds.keys, self.hash(&long.key), &long.key)
         else {
             return;

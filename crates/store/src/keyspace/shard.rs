@@ -30,6 +30,7 @@ pub(crate) struct Shard {
     pub(crate) index: u32,
     /// Database 0's number of keys as it was last published for readers without the lock (`locked.rs`).
     published: u64,
+    /// Which of the others may have changed since their lengths were published.
     lent: Lent,
     pub(crate) stats: ShardStats,
     pub(crate) ears: Ears,
