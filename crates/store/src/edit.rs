@@ -14,7 +14,8 @@
 //! What is particular to a type is in its implementation of [`Collection`]. A collection outside is edited
 //! where it lies. A draft is made in the buffers of the shard, and the entry keeps its old image until the
 //! edit ends. So a command that returns early leaves what it has done so far, and one that panics leaves the
-//! entry as it was, but for values of a hash that took the places of others as long.
+//! entry as it was, but for values of a hash that took the places of others as long, and an element at an end
+//! of a list that lies apart from its neighbours.
 //!
 //! On the path of every request that edits a collection: nothing here allocates, but when a collection leaves
 //! its entry.

@@ -22,6 +22,7 @@ use crate::keyspace::shard::Buffers;
 use crate::keyspace::view::EditContext;
 use crate::value::Value;
 use crate::{Key, View};
+use pack::apart::Apart;
 use pack::map::{Entry, Shared};
 
 pub(crate) struct Site<'v> {
@@ -54,6 +55,23 @@ impl<'v> Site<'v> {
                 Meta(entry.meta()).value_mut(entry.inline_mut())
             }
             _ => &mut [],
+        }
+    }
+
+    /// Whether the value inside the entry lies in a block of its own, where [`Site::edit_apart`] edits it.
+    pub(crate) fn is_apart(&self) -> bool {
+        matches!(&self.entry, Some(Entry::Occupied(entry)) if self.shape.is_some() && entry.is_apart())
+    }
+
+    /// Edits the value inside the entry where it lies. Nothing is done where it does not lie
+    /// [apart](Site::is_apart).
+    pub(crate) fn edit_apart(&mut self, edit: impl FnOnce(&mut Apart<'_>)) {
+        let from = match &self.entry {
+            Some(Entry::Occupied(entry)) => entry.inline().len() - self.image().len(),
+            _ => return,
+        };
+        if let Some(Entry::Occupied(entry)) = &mut self.entry {
+            entry.edit_apart(from, edit);
         }
     }
 

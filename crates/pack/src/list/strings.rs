@@ -420,6 +420,40 @@ impl<'a> Strings<'a> {
     }
 }
 
+/// Of a tight leaf, for edits at its ends (`at_ends.rs`).
+impl Strings<'_> {
+    /// Where the bytes and the codes of `count` elements at an end lie.
+    pub(super) fn parts_at(&self, end: End, count: usize) -> (Range<usize>, Range<usize>) {
+        let header = &self.header;
+        let entries = match header.side(end) {
+            Side::Front => 0..count,
+            Side::Back => header.count - count..header.count,
+        };
+        (self.offset(entries.start)..self.offset(entries.end), codes_of(header, &entries))
+    }
+
+    /// Where the bytes and the code of one more element would begin, and how many bytes the code takes; None
+    /// where the column cannot say its length.
+    pub(super) fn places_at(&self, end: End, extent: Extent) -> Option<(usize, usize, usize)> {
+        let header = &self.header;
+        let (data, code) = match header.side(end) {
+            Side::Front => (header.start, header.top),
+            Side::Back => (header.end, header.bottom()),
+        };
+        header.column.says(extent).then(|| (data, code, header.column.bytes()))
+    }
+}
+
+/// Writes the code of a length, of as many bytes as there are.
+pub(super) fn write_code(bytes: &mut [u8], extent: Extent) {
+    let width = match bytes.len() {
+        1 => Width::One,
+        2 => Width::Two,
+        _ => Width::Four,
+    };
+    width.write(bytes, 0, extent);
+}
+
 /// How many bytes `item` takes in a leaf with a column, at least.
 pub(crate) fn entry_bytes(item: Item<'_>) -> usize {
     let stored = Stored::new(item);

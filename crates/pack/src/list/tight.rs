@@ -35,6 +35,17 @@ pub(crate) fn write_count(kind: u8, count: usize, target: &mut Vec<u8>) {
     }
 }
 
+/// Gives a tight leaf another count, for which [`is_short_count`] says yes.
+pub(crate) fn rewrite_count(bytes: &mut [u8], count: usize) {
+    assert!(bytes[0] & LONG_COUNT == 0 && count <= SHORT_COUNT_MAX, "a count of one byte");
+    bytes[1] = count as u8;
+}
+
+/// Whether the count of a tight leaf takes one byte, and would if it were this one.
+pub(crate) fn is_short_count(bytes: &[u8], count: usize) -> bool {
+    bytes[0] & LONG_COUNT == 0 && count <= SHORT_COUNT_MAX
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

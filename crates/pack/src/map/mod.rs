@@ -19,6 +19,7 @@ pub mod set_image;
 pub mod sift;
 mod tagged;
 
+use crate::memory::apart::Apart;
 use crate::memory::arena::Moves;
 pub use crate::memory::shared::Shared;
 use crate::tree::order::ByHash;
@@ -683,6 +684,18 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
     pub fn inline_mut(&mut self) -> &mut [u8] {
         let slot = self.slot;
         self.tagged_mut().inline_mut(slot)
+    }
+
+    /// Whether the payload lies in a block of its own.
+    pub fn is_apart(&self) -> bool {
+        self.tagged().is_apart(self.slot)
+    }
+
+    /// Edits the payload from its byte `from` on where it lies, in a block of its own, which it stays in
+    /// whatever its length. None, and nothing done, where it lies in the leaf.
+    pub fn edit_apart<R>(&mut self, from: usize, edit: impl FnOnce(&mut Apart<'_>) -> R) -> Option<R> {
+        let slot = self.slot;
+        self.tagged_mut().edit_payload(slot, |block| edit(&mut Apart::new(block, from)))
     }
 
     /// The value outside, to be edited: cloned first where a snapshot shares it.

@@ -178,10 +178,33 @@ impl Block {
     /// Replaces the `removed` bytes at `at` by `inserted` zeros and lends them to be filled. The block grows
     /// by the least step there is, and moves to a smaller allocation once a quarter would be empty.
     pub(crate) fn gap(&mut self, at: usize, removed: usize, inserted: usize) -> &mut [u8] {
+        self.gap_in((at, removed, inserted), 0, Block::with_capacity)
+    }
+
+    /// The same without the room of a growth step: the block grows to what is needed, and `more` bytes that
+    /// the caller asks for next.
+    pub(crate) fn gap_tightly(
+        &mut self,
+        at: usize,
+        removed: usize,
+        inserted: usize,
+        more: usize,
+    ) -> &mut [u8] {
+        let fresh = |len| Block::of_size(alloc::rounded_least(HEADER_BYTES + len));
+        self.gap_in((at, removed, inserted), more, fresh)
+    }
+
+    #[inline(always)]
+    fn gap_in(
+        &mut self,
+        (at, removed, inserted): (usize, usize, usize),
+        more: usize,
+        fresh: impl FnOnce(usize) -> Block,
+    ) -> &mut [u8] {
         let old_len = self.len();
         assert!(at <= old_len && removed <= old_len - at, "gap {at}+{removed} of {old_len}");
         let len = old_len - removed + inserted;
-        if self.is_sole() && self.fits(len) {
+        if self.is_sole() && self.fits(len + more) {
             let tail = old_len - at - removed;
             // SAFETY: sole owner; both tails lie within the capacity, since `old_len` and `len` do.
             unsafe {
@@ -197,9 +220,9 @@ impl Block {
                 self.set_len(len);
             }
         } else if self.is_sole() {
-            self.rebuild(at, removed, inserted);
+            self.rebuild(at, removed, inserted, fresh(len + more));
         } else {
-            count_copied(|| self.rebuild(at, removed, inserted));
+            count_copied(|| self.rebuild(at, removed, inserted, fresh(len + more)));
         }
         // SAFETY: sole owner now; `at + inserted` is at most `len`, all of it initialised.
         unsafe { std::slice::from_raw_parts_mut(self.start().add(at), inserted) }
@@ -280,12 +303,12 @@ impl Block {
         len <= room && alloc::rounded(HEADER_BYTES + len) * 4 > self.size() * 3
     }
 
-    /// Does the edit of [`Block::gap`] in a new block.
-    fn rebuild(&mut self, at: usize, removed: usize, inserted: usize) {
+    /// Does the edit of [`Block::gap`] in `fresh`, an empty block.
+    fn rebuild(&mut self, at: usize, removed: usize, inserted: usize, mut fresh: Block) {
         let tail = self.len() - at - removed;
         let len = at + inserted + tail;
         debug_assert!(at + removed <= self.len(), "what is rebuilt lies within the content");
-        let mut fresh = Block::with_capacity(len);
+        assert!(len <= fresh.capacity(), "the fresh block holds what is written to it");
         // SAFETY: the fresh block is ours alone and has room for `len`; the ranges read lie within the old
         // content.
         unsafe {

@@ -1,8 +1,10 @@
 //! Memory: the arena that leaves are allocated from (`arena/`), how a request is rounded for it (`alloc.rs`),
 //! what of it is in use (`counted.rs`), and the two things that lie in it and are counted by those who hold
 //! them: blocks of bytes (`block.rs`) and values outside a leaf (`shared.rs`), by the one protocol of
-//! `refs.rs`; `twins.rs` notes which of them are kept for a moment only. Knows no leaf and no tree.
+//! `refs.rs`; `twins.rs` notes which of them are kept for a moment only, `apart.rs` lends a part of a block.
+//! Knows no leaf and no tree.
 pub(crate) mod alloc;
+pub mod apart;
 pub mod arena;
 pub(crate) mod block;
 pub(crate) mod buffer;

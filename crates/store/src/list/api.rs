@@ -15,6 +15,7 @@ use crate::edit::{Edit, Start};
 use crate::entry::{Meta, Shape};
 use crate::inside::FEW_BYTES_MAX;
 use crate::kind::WrongType;
+use crate::list::at_ends::EDITS_IN_PLACE_MAX;
 use crate::list::image::{IMAGE_LISTPACK_BYTES_MAX, draft_listpack_bytes};
 use crate::list::listpack::{self, Encoding};
 use crate::list::tree::{INSIDE, ListTree};
@@ -99,39 +100,63 @@ pub struct ListMut<'v> {
     pub(super) edit: Edit<'v, ListTree>,
     /// Whether the command has announced all that it adds: see [`ListMut::announce`].
     is_announced: bool,
+    /// How many of the next edits may be made where the image lies (`at_ends.rs`).
+    pub(super) edits_in_place: u8,
 }
 
 impl<'v> ListMut<'v> {
-    /// Begins an edit. An image is unpacked into the draft, a tree stays where it is; where there is no
-    /// value, the list is new.
+    /// Begins an edit. A short image is unpacked into the draft, one that may be edited where it lies stays
+    /// there for now, and so does a tree; where there is no value, the list is new.
     #[inline(always)]
     fn open(mut site: Site<'v>, limits: &'v Limits) -> Result<ListMut<'v>, WrongType> {
-        let start = Start::of(site.shape())?.with_draft(&mut site);
-        Ok(ListMut { edit: Edit::new(site, limits, start), is_announced: false })
+        let mut start = Start::of(site.shape())?;
+        let edits_in_place = match start.state == Encoding::Listpack && site.is_apart() {
+            true => EDITS_IN_PLACE_MAX,
+            false => 0,
+        };
+        if edits_in_place == 0 {
+            start = start.with_draft(&mut site);
+        }
+        Ok(ListMut { edit: Edit::new(site, limits, start), is_announced: false, edits_in_place })
     }
 
+    /// The draft, of a list that has been opened.
     #[inline]
     fn draft(&self) -> &Draft {
+        debug_assert!(!self.edit.is_untouched(), "the image has been opened");
         &self.edit.buffers().draft
     }
 
+    /// The draft, to be edited; the image is opened first where that is still to be done.
     #[inline]
     fn draft_mut(&mut self) -> &mut Draft {
+        self.edit.open_draft();
         &mut self.edit.buffers_mut().draft
+    }
+
+    /// The image, where it has not been opened.
+    #[inline]
+    pub(super) fn image(&self) -> Option<&[u8]> {
+        self.edit.is_untouched().then(|| self.edit.site.image())
     }
 
     /// How many elements there are: O(1).
     #[allow(clippy::len_without_is_empty, reason = "no list in the keyspace is empty")]
     #[inline]
     pub fn len(&self) -> u64 {
-        self.edit.tree().map_or_else(|| self.draft().len(), |tree| tree.seq.len())
+        match (self.edit.tree(), self.image()) {
+            (Some(tree), _) => tree.seq.len(),
+            (None, Some(image)) => image::len(image),
+            (None, None) => self.draft().len(),
+        }
     }
 
     /// Lends element `index`, as [`List::get`] does.
     pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        match self.edit.tree() {
-            None => self.draft().get(index).map(look),
-            Some(tree) => tree.seq.get(index, look),
+        match (self.edit.tree(), self.image()) {
+            (Some(tree), _) => tree.seq.get(index, look),
+            (None, Some(image)) => image::get(image, index).map(look),
+            (None, None) => self.draft().get(index).map(look),
         }
     }
 
@@ -148,9 +173,10 @@ impl<'v> ListMut<'v> {
             return;
         }
         let span = (index, u64::MAX);
-        match self.edit.tree() {
-            None => self.draft().visit_equal(span, towards, needle, visit),
-            Some(tree) => tree.seq.visit_equal(span, towards, needle, visit),
+        match (self.edit.tree(), self.image()) {
+            (Some(tree), _) => tree.seq.visit_equal(span, towards, needle, visit),
+            (None, Some(image)) => image::visit_equal(image, span, towards, needle, visit),
+            (None, None) => self.draft().visit_equal(span, towards, needle, visit),
         }
     }
 
@@ -159,7 +185,7 @@ impl<'v> ListMut<'v> {
     /// for itself.
     pub fn announce(&mut self, elements: u64, text_bytes: u64) {
         self.prepare(elements, text_bytes);
-        self.is_announced = true;
+        (self.is_announced, self.edits_in_place) = (true, 0);
     }
 
     /// Changes the name to "quicklist" if the size before the addition and the text to be added exceed the
@@ -170,12 +196,20 @@ impl<'v> ListMut<'v> {
         if let Some(tree) = self.edit.tree_mut() {
             return tree.announce(elements, text_bytes, limits);
         }
-        let (fill, len) = (limits.fill, self.draft().len() + elements);
-        let is_far = !listpack::exceeds(fill, IMAGE_LISTPACK_BYTES_MAX + text_bytes, len);
-        if !is_far && listpack::exceeds(fill, draft_listpack_bytes(self.draft()) + text_bytes, len) {
+        if self.is_far_from_quicklist(elements, text_bytes) {
+            return;
+        }
+        let (fill, len) = (limits.fill, self.len() + elements);
+        if listpack::exceeds(fill, draft_listpack_bytes(self.draft_mut()) + text_bytes, len) {
             self.edit.state = Encoding::Quicklist;
             self.edit.is_changed = true;
         }
+    }
+
+    /// Whether such additions change no name, whatever there is in an image.
+    pub(super) fn is_far_from_quicklist(&self, elements: u64, text_bytes: u64) -> bool {
+        let (fill, len) = (self.edit.rules.fill, self.len() + elements);
+        !listpack::exceeds(fill, IMAGE_LISTPACK_BYTES_MAX + text_bytes, len)
     }
 
     /// To be called before one element is added.
@@ -217,6 +251,9 @@ impl<'v> ListMut<'v> {
 
     #[inline(never)]
     fn push_in_draft(&mut self, end: End, value: &[u8]) {
+        if self.push_in_place(end, value) {
+            return;
+        }
         self.prepare_one(value);
         let limits = self.edit.rules;
         match self.edit.tree_mut() {
@@ -230,6 +267,12 @@ impl<'v> ListMut<'v> {
 
     /// Removes the element at one end and lends it; None where the list is empty. O(1).
     pub fn pop<R>(&mut self, end: End, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        if let Some(cut) = self.cut_in_place(end, 1) {
+            let last = self.len() - 1;
+            let taken = self.get(if end == End::Head { 0 } else { last }, take);
+            self.edit.site.edit_apart(|image| cut.remove(image));
+            return taken;
+        }
         self.edit.is_changed = true;
         self.edit.has_lost = true;
         let limits = self.edit.rules;
@@ -271,6 +314,10 @@ impl<'v> ListMut<'v> {
 
     /// Removes `count` elements from `index` on, which exist: O(log N) and the leaves between.
     pub fn remove(&mut self, index: u64, count: u64) {
+        // An image that is not opened has the shorter name already: nothing follows from no removal.
+        if count == 0 && self.edit.is_untouched() || self.remove_in_place(index, count) {
+            return;
+        }
         self.edit.is_changed = true;
         self.edit.has_lost = true;
         let limits = self.edit.rules;

@@ -15,12 +15,15 @@ use std::ops::ControlFlow;
 pub(super) const IMAGE_LISTPACK_BYTES_MAX: u64 = listpack::EMPTY_BYTES + FEW_BYTES_MAX as u64 + 4 * FEW;
 const _: () = assert!(listpack::EMPTY_BYTES + 10 * INSIDE.len_max() < IMAGE_LISTPACK_BYTES_MAX);
 
+/// A longer image lies apart once it has changed its length.
+pub(super) const STILL_BYTES_MAX: usize = 192;
+
 impl Collection for ListTree {
     type Rules<'v> = &'v Limits;
     type State = Encoding;
     const OUTSIDE: Shape = Shape::ListTree;
     /// Lists are pushed to and popped from.
-    const STILL_BYTES_MAX: usize = 192;
+    const STILL_BYTES_MAX: usize = STILL_BYTES_MAX;
 
     #[inline]
     fn state(shape: Option<Shape>) -> Option<Encoding> {

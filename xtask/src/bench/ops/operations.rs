@@ -200,6 +200,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("sdiff of 90", "set-90", "SDIFF y:# y:#", 20_000),
     of("smove of 90", "set-90", "SMOVE y:# y:# word31", 20_000),
     of("rpoplpush of 50", "list-50", "RPOPLPUSH q:# q:#", 20_000),
+    of("rpoplpush of 5 jobs", "jobs-5", "RPOPLPUSH j:# j:#", 20_000),
     of("lindex of 50", "list-50", "LINDEX q:# 31", 20_000),
     of("lset of 50", "list-50", "LSET q:# 31 word30", 20_000),
     of("lrange of 50", "list-50", "LRANGE q:# 0 -1", 20_000),
@@ -347,6 +348,11 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
     }),
     ("list-50", |send| {
         keyed(send, 20_000, |n| elements("RPUSH", &format!("q:{n}"), 0..50, |i| format!("word{i}")))
+    }),
+    ("jobs-5", |send| {
+        keyed(send, 20_000, |n| {
+            elements("RPUSH", &format!("j:{n}"), 0..5, |i| format!("{i}{}", "x".repeat(300)))
+        })
     }),
     ("set-90", |send| {
         keyed(send, 20_000, |n| elements("SADD", &format!("y:{n}"), 0..90, |i| format!("word{i}")))

@@ -208,7 +208,11 @@ fn payload_of<'l>(tail: Tail) -> &'l [u8] {
 
 impl<V: Clone, F: Form> Tagged<V, F> {
     /// Edits the block of an entry's payload, which may move.
-    pub(super) fn edit_payload<R>(&mut self, slot: Slot, edit: impl FnOnce(&mut Block) -> R) -> Option<R> {
+    pub(in crate::map) fn edit_payload<R>(
+        &mut self,
+        slot: Slot,
+        edit: impl FnOnce(&mut Block) -> R,
+    ) -> Option<R> {
         self.unshare();
         // SAFETY: the entry owns the block, and is given it back below before anyone reads it.
         let mut block = unsafe { Tail::of::<F>(self.entry(slot)).payload() }?;
@@ -238,6 +242,11 @@ impl<V: Clone, F: Form> Tagged<V, F> {
 }
 
 impl<V, F: Form> Tagged<V, F> {
+    /// Whether the payload lies in a block of its own.
+    pub(crate) fn is_apart(&self, slot: Slot) -> bool {
+        Tail::of::<F>(self.entry(slot)).is_payload()
+    }
+
     /// What the payload takes that an entry has outside.
     pub(crate) fn payload_bytes(&self, slot: Slot) -> Option<PayloadBytes> {
         // SAFETY: the entry owns the block for as long as `self` is borrowed.
