@@ -14,8 +14,9 @@
 //! What is particular to a type is in its implementation of [`Collection`]. A collection outside is edited
 //! where it lies. A draft is made in the buffers of the shard, and the entry keeps its old image until the
 //! edit ends. So a command that returns early leaves what it has done so far, and one that panics leaves the
-//! entry as it was, but for values of a hash that took the places of others as long, and an element at an end
-//! of a list that lies apart from its neighbours.
+//! entry as it was. Not so where an image is edited where it lies, without a draft: a value of a hash that
+//! takes the place of one as long, and the first edits of an image in a block of its own
+//! ([`Edit::image_apart`]).
 //!
 //! On the path of every request that edits a collection: nothing here allocates, but when a collection leaves
 //! its entry.
@@ -90,6 +91,10 @@ enum Body<T> {
     Grown(Box<T>),
 }
 
+/// So many edits of an image a command makes where it lies: LMOVE from one end of a list to the other makes
+/// two. Where there are more, the draft is cheaper.
+const EDITS_APART_MAX: u8 = 2;
+
 /// A collection that is edited. It holds the entry, so that an edit is one descent of the keyspace, and
 /// writes the collection back when it is dropped.
 pub(crate) struct Edit<'v, T: Collection> {
@@ -103,6 +108,8 @@ pub(crate) struct Edit<'v, T: Collection> {
     /// Whether elements were removed, so that the collection may be empty or small. Counts only if
     /// `is_changed` is set too.
     pub(crate) has_lost: bool,
+    /// How many more edits may be made where the image lies.
+    edits_apart: u8,
 }
 
 /// The first part of an [`Edit`], made while the command may still be refused. The edit itself is built when
@@ -145,7 +152,7 @@ impl<'v, T: Collection> Edit<'v, T> {
     #[inline(always)]
     pub(crate) fn new(site: Site<'v>, rules: T::Rules<'v>, start: Start<T>) -> Edit<'v, T> {
         let Start { body, state } = start;
-        Edit { site, body, rules, state, is_changed: false, has_lost: false }
+        Edit { site, body, rules, state, is_changed: false, has_lost: false, edits_apart: EDITS_APART_MAX }
     }
 
     /// Whether there was no such key.
@@ -170,6 +177,23 @@ impl<'v, T: Collection> Edit<'v, T> {
     #[inline]
     fn is_stored(&self) -> bool {
         matches!(self.body, Body::Stored)
+    }
+
+    /// The image, if it has a block of its own and the next edit, which is counted, may be made there
+    /// ([`Site::edit_apart`]): a copy to the buffer and back would be longer. Nothing is written back or
+    /// settled after it.
+    #[inline]
+    pub(crate) fn image_apart(&mut self) -> Option<&[u8]> {
+        if !self.is_untouched() || self.edits_apart == 0 || !self.site.is_apart() {
+            return None;
+        }
+        self.edits_apart -= 1;
+        Some(self.site.image())
+    }
+
+    /// The command makes many edits: none of them is made where the image lies.
+    pub(crate) fn expect_many(&mut self) {
+        self.edits_apart = 0;
     }
 
     /// Copies the image to the buffer where it can be edited, if it is still in its entry.

@@ -23,7 +23,7 @@ use crate::keyspace::view::EditContext;
 use crate::value::Value;
 use crate::{Key, View};
 use pack::apart::Apart;
-use pack::map::{Entry, Shared};
+use pack::map::{Entry, Occupied, Shared};
 
 pub(crate) struct Site<'v> {
     /// None once the value was written or removed: a site can be used for one write.
@@ -63,16 +63,18 @@ impl<'v> Site<'v> {
         matches!(&self.entry, Some(Entry::Occupied(entry)) if self.shape.is_some() && entry.is_apart())
     }
 
-    /// Edits the value inside the entry where it lies. Nothing is done where it does not lie
-    /// [apart](Site::is_apart).
-    pub(crate) fn edit_apart(&mut self, edit: impl FnOnce(&mut Apart<'_>)) {
-        let from = match &self.entry {
-            Some(Entry::Occupied(entry)) => entry.inline().len() - self.image().len(),
-            _ => return,
-        };
-        if let Some(Entry::Occupied(entry)) = &mut self.entry {
-            entry.edit_apart(from, edit);
+    /// Edits the value inside the entry where it lies, which is [apart](Site::is_apart).
+    pub(crate) fn edit_apart<R>(&mut self, edit: impl FnOnce(&mut Apart<'_>) -> R) -> Option<R> {
+        let image_bytes = self.image().len();
+        match &mut self.entry {
+            Some(Entry::Occupied(entry)) => entry.edit_apart(entry.inline().len() - image_bytes, edit),
+            _ => None,
         }
+    }
+
+    /// Whether an image of so many bytes that lies apart stays there when it is written anew.
+    pub(crate) fn stays_apart(image_bytes: usize) -> bool {
+        Occupied::<Value>::stays_apart(image_bytes)
     }
 
     /// The value inside the entry, and the buffers to edit it in.

@@ -14,7 +14,7 @@ use crate::code::lengths::Stored;
 use crate::list::leaf::Leaf;
 use crate::list::strings::{Strings, write_code};
 use crate::list::tight;
-use crate::memory::apart::Apart;
+use crate::memory::apart::{Apart, Pliable};
 use crate::tree::end::End;
 use base::Item;
 use std::ops::Range;
@@ -47,11 +47,11 @@ impl Cut {
     pub fn remove(self, image: &mut Apart<'_>) {
         let Cut { data, codes, left } = self;
         if data.end == codes.start {
-            image.gap(data.start, codes.end - data.start, 0, 0);
+            image.gap(data.start, codes.end - data.start, 0);
         } else {
-            image.gap(data.start, data.len(), 0, 0);
+            image.gap(data.start, data.len(), 0);
             if !codes.is_empty() {
-                image.gap(codes.start - data.len(), codes.len(), 0, 0);
+                image.gap(codes.start - data.len(), codes.len(), 0);
             }
         }
         tight::rewrite_count(image.bytes_mut(), left);
@@ -87,16 +87,16 @@ impl<'a> Addition<'a> {
         let Addition { stored, data, code, width, count } = self;
         let len = stored.len();
         if data == code {
-            let room = image.gap(data, 0, len + width, 0);
+            let room = image.gap(data, 0, len + width);
             room[..len].copy_from_slice(stored.bytes());
             if width > 0 {
                 write_code(&mut room[len..], stored.extent);
             }
         } else {
             if width > 0 {
-                write_code(image.gap(code, 0, width, len), stored.extent);
+                write_code(image.gap_before(code, 0, width, len), stored.extent);
             }
-            image.gap(data, 0, len, 0).copy_from_slice(stored.bytes());
+            image.gap(data, 0, len).copy_from_slice(stored.bytes());
         }
         tight::rewrite_count(image.bytes_mut(), count);
     }

@@ -691,6 +691,11 @@ impl<'m, V: Clone, F: Form> Occupied<'m, V, F> {
         self.tagged().is_apart(self.slot)
     }
 
+    /// Whether a payload of so many bytes that lies in a block of its own stays there when it is replaced.
+    pub fn stays_apart(payload_bytes: usize) -> bool {
+        tagged::stays_outside::<F>(payload_bytes)
+    }
+
     /// Edits the payload from its byte `from` on where it lies, in a block of its own, which it stays in
     /// whatever its length. None, and nothing done, where it lies in the leaf.
     pub fn edit_apart<R>(&mut self, from: usize, edit: impl FnOnce(&mut Apart<'_>) -> R) -> Option<R> {

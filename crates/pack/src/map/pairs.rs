@@ -25,10 +25,12 @@
 //!
 //! A lookup goes from pair to pair by their lengths and compares what is as long as the field it looks for:
 //! an image is a few cache lines, and whoever keeps images decides how long they may be. Edits are made in a
-//! buffer of the caller's. Images are made here alone, never read from outside, so reading asserts what it
-//! relies on instead of returning errors.
+//! buffer of the caller's, or where the image lies. Images are made here alone, never read from outside, so
+//! reading asserts what it relies on instead of returning errors.
 use crate::code::probe::Probe;
 use crate::code::short_int::{ShortInt, read_int};
+use crate::memory::apart::Pliable;
+use crate::memory::prefetch::prefetch_walk;
 use base::Item;
 
 /// The longest text that an image can hold as a field.
@@ -49,6 +51,8 @@ const SMALL_MAX: i64 = (u8::MAX - SMALL) as i64;
 /// An image of so many pairs is given a count.
 const COUNTED_LEN_MIN: u64 = 16;
 const COUNT_MAX: u64 = u8::MAX as u64;
+/// What a count takes.
+pub const COUNT_BYTES: usize = 2;
 
 /// The lengths that a mark may have.
 pub const MARK_BYTES: [usize; 2] = [5, 11];
@@ -109,6 +113,11 @@ impl Spot {
         self.end
     }
 
+    /// How many bytes the pair takes.
+    pub fn bytes(&self) -> usize {
+        self.end - self.start
+    }
+
     /// Whether the pair has a mark.
     pub fn has_mark(&self) -> bool {
         self.mark < self.end
@@ -134,9 +143,9 @@ pub fn is_flagged(image: &[u8]) -> bool {
 }
 
 /// Gives the image the flag, for good.
-pub fn flag(image: &mut Vec<u8>) {
-    if !is_flagged(image) {
-        image.insert(0, FLAG);
+pub fn flag(image: &mut (impl Pliable + ?Sized)) {
+    if !is_flagged(image.bytes()) {
+        image.gap(0, 0, 1)[0] = FLAG;
     }
 }
 
@@ -170,24 +179,26 @@ pub fn len(image: &[u8]) -> u64 {
 
 /// How many pairs there are, of an image that is to be kept: has them counted from here on where there are
 /// many.
-pub fn len_of_kept(image: &mut Vec<u8>) -> u64 {
-    let len = len(image);
-    if let (None, at) = front(image)
+pub fn len_of_kept(image: &mut (impl Pliable + ?Sized)) -> u64 {
+    let len = len(image.bytes());
+    if let (None, at) = front(image.bytes())
         && let COUNTED_LEN_MIN..=COUNT_MAX = len
     {
-        image.splice(at..at, [COUNT, len as u8]);
+        image.gap(at, 0, COUNT_BYTES).copy_from_slice(&[COUNT, len as u8]);
     }
     len
 }
 
 /// Changes the count, if there is one, by one pair.
 #[inline]
-fn recount(image: &mut Vec<u8>, change: impl FnOnce(u8) -> Option<u8>) {
-    if let (Some(at), _) = front(image) {
-        match change(image[at]) {
-            Some(count) => image[at] = count,
+fn recount(image: &mut (impl Pliable + ?Sized), change: impl FnOnce(u8) -> Option<u8>) {
+    if let (Some(at), _) = front(image.bytes()) {
+        match change(image.bytes()[at]) {
+            Some(count) => image.bytes_mut()[at] = count,
             // More than it can say: they are not counted any more.
-            None => drop(image.drain(at - 1..=at)),
+            None => {
+                image.gap(at - 1, COUNT_BYTES, 0);
+            }
         }
     }
 }
@@ -280,6 +291,7 @@ pub(crate) fn find_by(
 
 #[inline(always)]
 fn find_among(image: &[u8], (header, probe, bytes): &(u8, Probe<'_>, usize), mut at: usize) -> Option<Spot> {
+    prefetch_walk(&image[at..]);
     while let Some(&here) = image.get(at) {
         if here == *header {
             if probe.is_at(image, at + 1) {
@@ -346,95 +358,111 @@ pub fn item_len(item: Item<'_>) -> usize {
 }
 
 /// Adds a pair behind all others. The caller has made sure that its field is not there.
-pub fn push(image: &mut Vec<u8>, field: Item<'_>, value: Item<'_>, mark: Option<&[u8]>) {
-    debug_assert!(find(image, field).is_none(), "a field comes once");
-    append(image, field, value, mark);
-}
-
-/// The same where the caller makes sure later that the field comes once.
-#[inline]
-pub fn append(image: &mut Vec<u8>, field: Item<'_>, value: Item<'_>, mark: Option<&[u8]>) {
-    push_field(image, field);
-    push_value(image, value);
-    push_mark(image, mark);
+pub fn push(image: &mut (impl Pliable + ?Sized), field: Item<'_>, value: Item<'_>, mark: Option<&[u8]>) {
+    debug_assert!(find(image.bytes(), field).is_none(), "a field comes once");
+    let (at, field_len) = (image.bytes().len(), item_len(field));
+    let place = image.gap(at, 0, field_len + kept_len(value, mark));
+    write_item(&mut place[..field_len], field);
+    write_kept(&mut place[field_len..], value, mark);
     recount(image, |count| count.checked_add(1));
 }
 
-fn push_field(image: &mut Vec<u8>, field: Item<'_>) {
-    let head = Head::of(field).expect("only what fits is written");
-    image.push(head.header);
-    image.extend_from_slice(head.body(&field));
-}
-
-fn push_value(image: &mut Vec<u8>, value: Item<'_>) {
-    match value {
-        Item::Bytes(text) if text.len() > FIELD_MAX => {
-            let len = u16::try_from(text.len()).expect("only what fits is written");
-            image.push(LONG);
-            image.extend_from_slice(&len.to_le_bytes());
-            image.extend_from_slice(text);
-        }
-        _ => push_field(image, value),
-    }
-}
-
-fn push_mark(image: &mut Vec<u8>, mark: Option<&[u8]>) {
+/// The same in a buffer, where the caller makes sure later that the field comes once.
+#[inline]
+pub fn append(image: &mut Vec<u8>, field: Item<'_>, value: Item<'_>, mark: Option<&[u8]>) {
+    push_item(image, field);
+    push_item(image, value);
     if let Some(mark) = mark {
-        assert!(MARK_BYTES.contains(&mark.len()), "a mark of {} bytes", mark.len());
-        image.push(if mark.len() == MARK_BYTES[0] { MARK } else { LONG_MARK });
+        image.push(mark_header(mark));
         image.extend_from_slice(mark);
     }
+    recount(image, |count| count.checked_add(1));
 }
 
-/// Gives a pair another value and mark, and returns where it ends now. The order of the pairs stays.
-pub fn set(image: &mut Vec<u8>, spot: Spot, value: Item<'_>, mark: Option<&[u8]>) -> usize {
-    debug_assert_eq!(spot, spot_at(image, spot.start), "a stale spot");
-    let len = image.len();
-    push_value(image, value);
-    push_mark(image, mark);
-    let end = spot.value + (image.len() - len);
-    move_in(image, spot.value, spot.end, len);
-    end
+fn push_item(image: &mut Vec<u8>, item: Item<'_>) {
+    match Head::of(item) {
+        Some(head) => {
+            image.push(head.header);
+            image.extend_from_slice(head.body(&item));
+        }
+        None => {
+            let at = image.len();
+            image.resize(at + item_len(item), 0);
+            write_item(&mut image[at..], item);
+        }
+    }
 }
 
-/// Puts a value in the place of one that is as long ([`Spot::takes`]), and touches nothing else.
-pub fn overwrite(image: &mut [u8], spot: Spot, value: Item<'_>) {
-    let place = &mut image[spot.value..spot.mark];
-    match (Head::of(value), value) {
+/// Bytes that a value and a mark take.
+fn kept_len(value: Item<'_>, mark: Option<&[u8]>) -> usize {
+    item_len(value) + mark.map_or(0, |mark| 1 + mark.len())
+}
+
+/// Writes a value and a mark, which fill `place`.
+fn write_kept(place: &mut [u8], value: Item<'_>, mark: Option<&[u8]>) {
+    let (value_place, mark_place) = place.split_at_mut(item_len(value));
+    write_item(value_place, value);
+    write_mark(mark_place, mark);
+}
+
+/// Writes a field or a value, which fills `place`.
+fn write_item(place: &mut [u8], item: Item<'_>) {
+    match (Head::of(item), item) {
         (Some(head), _) => {
             place[0] = head.header;
-            place[1..].copy_from_slice(head.body(&value));
+            place[1..].copy_from_slice(head.body(&item));
         }
-        // What was there has the same header.
-        (None, Item::Bytes(text)) => place[LONG_BYTES..].copy_from_slice(text),
+        (None, Item::Bytes(text)) => {
+            let len = u16::try_from(text.len()).expect("only what fits is written");
+            place[0] = LONG;
+            place[1..LONG_BYTES].copy_from_slice(&len.to_le_bytes());
+            place[LONG_BYTES..].copy_from_slice(text);
+        }
         (None, Item::Int(_)) => unreachable!("any integer has a short header"),
     }
 }
 
-/// Gives a pair another mark, or takes it away.
-pub fn set_mark(image: &mut Vec<u8>, spot: Spot, mark: Option<&[u8]>) {
-    let len = image.len();
-    push_mark(image, mark);
-    move_in(image, spot.mark, spot.end, len);
+/// Writes a mark, which fills `place`.
+fn write_mark(place: &mut [u8], mark: Option<&[u8]>) {
+    if let Some(mark) = mark {
+        place[0] = mark_header(mark);
+        place[1..].copy_from_slice(mark);
+    }
 }
 
-/// Moves what was appended behind the first `len` bytes to `start..end`, in the place of what is there.
-fn move_in(image: &mut Vec<u8>, start: usize, end: usize, len: usize) {
-    assert!(start <= end && end <= len, "{start}..{end} of an image of {len} bytes");
-    let fresh = image.len() - len;
-    if fresh == end - start {
-        image.copy_within(len.., start);
-        image.truncate(len);
-        return;
-    }
-    image[start..].rotate_right(fresh);
-    image.drain(start + fresh..start + fresh + (end - start));
+fn mark_header(mark: &[u8]) -> u8 {
+    assert!(MARK_BYTES.contains(&mark.len()), "a mark of {} bytes", mark.len());
+    if mark.len() == MARK_BYTES[0] { MARK } else { LONG_MARK }
+}
+
+/// How much longer the image is once a pair has this value; the pair has no mark.
+pub fn growth(spot: Spot, value: Item<'_>) -> isize {
+    item_len(value) as isize - (spot.end - spot.value) as isize
+}
+
+/// Gives a pair another value and mark, and returns where it ends now. The order of the pairs stays.
+pub fn set(image: &mut (impl Pliable + ?Sized), spot: Spot, value: Item<'_>, mark: Option<&[u8]>) -> usize {
+    debug_assert_eq!(spot, spot_at(image.bytes(), spot.start), "a stale spot");
+    let len = kept_len(value, mark);
+    write_kept(image.gap(spot.value, spot.end - spot.value, len), value, mark);
+    spot.value + len
+}
+
+/// Puts a value in the place of one that is as long ([`Spot::takes`]), and touches nothing else.
+pub fn overwrite(image: &mut [u8], spot: Spot, value: Item<'_>) {
+    write_item(&mut image[spot.value..spot.mark], value);
+}
+
+/// Gives a pair another mark, or takes it away.
+pub fn set_mark(image: &mut (impl Pliable + ?Sized), spot: Spot, mark: Option<&[u8]>) {
+    let len = mark.map_or(0, |mark| 1 + mark.len());
+    write_mark(image.gap(spot.mark, spot.end - spot.mark, len), mark);
 }
 
 /// Removes a pair. The others keep their order.
-pub fn remove(image: &mut Vec<u8>, spot: Spot) {
-    debug_assert_eq!(spot, spot_at(image, spot.start), "a stale spot");
-    image.drain(spot.start..spot.end);
+pub fn remove(image: &mut (impl Pliable + ?Sized), spot: Spot) {
+    debug_assert_eq!(spot, spot_at(image.bytes(), spot.start), "a stale spot");
+    image.gap(spot.start, spot.end - spot.start, 0);
     recount(image, |count| count.checked_sub(1));
 }
 

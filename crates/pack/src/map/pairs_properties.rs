@@ -1,5 +1,7 @@
 //! Images of small hashes against a vector of pairs.
 use super::*;
+use crate::memory::apart::Apart;
+use crate::memory::block::Block;
 use base::random::Random;
 
 type Twin = Vec<(Vec<u8>, Vec<u8>, Option<Vec<u8>>)>;
@@ -36,50 +38,78 @@ fn content(image: &[u8]) -> Twin {
     iter(image).map(|pair| (owned(pair.field), owned(pair.value), pair.mark.map(<[u8]>::to_vec))).collect()
 }
 
+/// An image in a buffer, and the same in a block, behind some other bytes.
+struct Both {
+    image: Vec<u8>,
+    block: Block,
+}
+
+const BEFORE: &[u8] = b"stamp";
+
+impl Both {
+    fn new() -> Both {
+        Both { image: Vec::new(), block: Block::from_slice(BEFORE) }
+    }
+}
+
+/// Makes the same edit in both, and looks whether they agree.
+fn edit(both: &mut Both, edit: impl Fn(&mut dyn Pliable)) {
+    edit(&mut both.image);
+    edit(&mut Apart::new(&mut both.block, BEFORE.len()));
+    assert_eq!(both.block[..BEFORE.len()], *BEFORE);
+    assert_eq!(both.block[BEFORE.len()..], both.image);
+}
+
 #[test]
 fn random_edits_agree_with_the_twin_and_keep_the_order() {
     let mut overwritten = 0;
     for seed in 0..20 {
         let mut random = Random::new(seed);
-        let (mut image, mut twin): (Vec<u8>, Twin) = (Vec::new(), Vec::new());
+        let (mut both, mut twin): (Both, Twin) = (Both::new(), Vec::new());
         for turn in 0..2000 {
             let (field, value, mark) = (text(&mut random), value(&mut random), mark(&mut random));
             let at = twin.iter().position(|pair| pair.0 == field);
-            let spot = find(&image, Item::classify(&field));
+            let spot = find(&both.image, Item::classify(&field));
             assert_eq!(spot.is_some(), at.is_some(), "seed {seed} turn {turn}");
             match (at, spot, random.below(4)) {
                 (Some(at), Some(spot), 0) => {
-                    remove(&mut image, spot);
+                    edit(&mut both, |image| remove(image, spot));
                     twin.remove(at);
                 }
                 (Some(at), Some(spot), 1) => {
-                    set_mark(&mut image, spot, mark.as_deref());
+                    edit(&mut both, |image| set_mark(image, spot, mark.as_deref()));
                     twin[at].2 = mark;
                 }
                 (Some(at), Some(spot), 2) => {
                     let other: Vec<u8> = twin[at].1.iter().map(|byte| byte ^ (turn % 2) as u8).collect();
                     let value = if spot.takes(Item::classify(&value)) { value } else { other };
                     if spot.takes(Item::classify(&value)) {
-                        overwrite(&mut image, spot, Item::classify(&value));
+                        edit(&mut both, |image| overwrite(image.bytes_mut(), spot, Item::classify(&value)));
                         twin[at].1 = value;
                         overwritten += 1;
                     }
                 }
                 (Some(at), Some(spot), _) => {
-                    set(&mut image, spot, Item::classify(&value), mark.as_deref());
+                    edit(&mut both, |image| {
+                        set(image, spot, Item::classify(&value), mark.as_deref());
+                    });
                     (twin[at].1, twin[at].2) = (value, mark);
                 }
                 _ if twin.len() < 40 => {
-                    push(&mut image, Item::classify(&field), Item::classify(&value), mark.as_deref());
+                    edit(&mut both, |image| {
+                        push(image, Item::classify(&field), Item::classify(&value), mark.as_deref());
+                    });
                     twin.push((field, value, mark));
                 }
-                _ => flag(&mut image),
+                _ => edit(&mut both, |image| flag(image)),
             }
             if random.below(4) == 0 {
-                len_of_kept(&mut image);
+                edit(&mut both, |image| {
+                    len_of_kept(image);
+                });
             }
-            assert_eq!(content(&image), twin, "seed {seed} turn {turn}");
-            assert_eq!(len(&image), twin.len() as u64);
+            assert_eq!(content(&both.image), twin, "seed {seed} turn {turn}");
+            assert_eq!(len(&both.image), twin.len() as u64);
         }
     }
     assert!(overwritten > 1_000, "{overwritten} values were written over");

@@ -133,6 +133,7 @@ pub mod items {
     use super::{INT_CODES, Item, Range, TEXT_BYTES_MAX};
     use crate::code::probe::Probe;
     use crate::code::short_int::{ShortInt, int_len, read_int};
+    use crate::memory::prefetch::prefetch_walk;
 
     /// An item as it is written: its code, and what follows of an integer.
     pub(crate) struct Head {
@@ -209,6 +210,7 @@ pub mod items {
         // Most members of a set are as long as the one that is looked for. Where the processor guesses that
         // right, it need not wait for one code to know where the next is.
         let (mut at, probe, bytes) = (FIRST, Probe::new(body), 1 + body.len());
+        prefetch_walk(image);
         while let Some(here) = image.get(at) {
             if *here == code {
                 if probe.is_at(image, at + 1) {

@@ -25,6 +25,23 @@ pub fn prefetch_to_write(address: *const u8) {
     let _ = address;
 }
 
+/// So many bytes are asked for one line after the other by whoever goes over them anyway.
+const WALK_BYTES_MIN: usize = 320;
+
+/// Asks for all of the bytes that a walk is about to go over, if they are many. A walk that has to read a
+/// length to know where the next one is waits for each cache line, because it cannot ask for two at a time.
+#[inline(always)]
+pub(crate) fn prefetch_walk(bytes: &[u8]) {
+    if bytes.len() >= WALK_BYTES_MIN {
+        prefetch_all(bytes);
+    }
+}
+
+#[inline(never)]
+fn prefetch_all(bytes: &[u8]) {
+    bytes.iter().step_by(64).for_each(|byte| prefetch(byte));
+}
+
 /// Asks for all cache lines of a value that will soon be looked at.
 #[inline(always)]
 pub fn prefetch_value<T>(value: &T) {

@@ -302,6 +302,8 @@ pub(crate) struct State {
     pub(super) name: HashName,
     /// Whether some field had a deadline when the hash was opened.
     was_timed: bool,
+    /// Whether some field of an image may have a deadline: else nobody walks over it to find out.
+    pub(super) may_be_timed: bool,
 }
 
 /// A search for one field of a hash after the other, which knows from those before where to look.
@@ -454,6 +456,9 @@ impl<'v> HashMut<'v> {
         if fields > self.edit.rules.limits.entries {
             self.rename(HashName::Hashtable);
         }
+        if fields > 1 {
+            self.edit.expect_many();
+        }
     }
 
     /// To be called by a command that could set deadlines. As in Redis, the name changes whether or not the
@@ -537,8 +542,49 @@ impl<'v> HashMut<'v> {
             self.note_set(Some(spot.end()));
             return Some(false);
         }
+        if let Some(end) = self.set_apart((name, spot), value, lifetime) {
+            self.note_set(spot.map(|_| end));
+            return Some(spot.is_none());
+        }
         self.edit.is_changed = true;
         Some(self.set_in_draft((name, spot), value, lifetime))
+    }
+
+    /// Writes the field where the image lies, if that is all there is to do; where the pair ends then.
+    fn set_apart(
+        &mut self,
+        (name, spot): (Item<'_>, Option<Spot>),
+        value: Item<'_>,
+        lifetime: Lifetime,
+    ) -> Option<usize> {
+        let (entries, state) = (self.edit.rules.limits.entries, self.edit.state);
+        let has_marks = state.may_be_timed || matches!(lifetime, Lifetime::Until(_));
+        // Else the name may change.
+        let is_named = state.name == HashName::Hashtable || entries >= INSIDE.len_max();
+        let image = self.edit.image_apart().filter(|_| is_named && !has_marks)?;
+        let growth = match spot {
+            Some(spot) => pairs::growth(spot, value),
+            None => (pairs::item_len(name) + pairs::item_len(value) + pairs::COUNT_BYTES) as isize,
+        };
+        let bytes = image.len().checked_add_signed(growth)?;
+        let len = || pairs::len(image) + u64::from(spot.is_none());
+        (Site::stays_apart(bytes) && INSIDE.holds(bytes, len)).then_some(())?;
+        self.edit.site.edit_apart(|image| match spot {
+            Some(spot) => pairs::set(image, spot, value, None),
+            None => {
+                pairs::push(image, name, value, None);
+                pairs::len_of_kept(image);
+                0
+            }
+        })
+    }
+
+    /// Removes a pair where the image lies, if that is all there is to do; whether it did.
+    fn remove_apart(&mut self, spot: Spot) -> bool {
+        let may_be_timed = self.edit.state.may_be_timed;
+        let Some(image) = self.edit.image_apart().filter(|_| !may_be_timed) else { return false };
+        let stays = Site::stays_apart(image.len() - spot.bytes());
+        stays && self.edit.site.edit_apart(|image| pairs::remove(image, spot)).is_some()
     }
 
     /// Writes the value where the field has one as long, if that is all there is to do.
@@ -571,10 +617,12 @@ impl<'v> HashMut<'v> {
         lifetime: Lifetime,
     ) -> bool {
         let (entries, last) = (self.edit.rules.limits.entries, self.last);
+        let mut may_be_timed = self.edit.state.may_be_timed;
         let draft = self.draft_mut();
         let bytes_before = draft.len();
         let before = spot.map_or(Deadline::Never, |spot| kept(&pairs::read(draft, spot)).deadline);
         let mark = Mark::new(lifetime.deadline(before));
+        may_be_timed |= mark.bytes().is_some();
         let end = spot.map(|spot| pairs::set(draft, spot, value, mark.bytes()));
         if end.is_none() {
             pairs::push(draft, name, value, mark.bytes());
@@ -591,7 +639,7 @@ impl<'v> HashMut<'v> {
                 self.edit.grow();
             }
         }
-        self.last = last;
+        (self.edit.state.may_be_timed, self.last) = (may_be_timed, last);
         self.note_set(end);
         spot.is_none()
     }
@@ -604,6 +652,10 @@ impl<'v> HashMut<'v> {
             None => {
                 let spot = pairs::find(self.image(), Item::classify(field));
                 if let Some(spot) = spot {
+                    if self.remove_apart(spot) {
+                        self.last = Some(0);
+                        return true;
+                    }
                     pairs::remove(self.draft_mut(), spot);
                 }
                 if spot.is_some() { Before::Field } else { Before::Nothing }
@@ -634,6 +686,7 @@ impl<'v> HashMut<'v> {
         match self.edit.tree_mut() {
             Some(tree) => tree.set_deadline(at, field, deadline),
             None => {
+                self.edit.state.may_be_timed |= deadline != Deadline::Never;
                 let draft = self.draft_mut();
                 if let Some(spot) = pairs::find(draft, Item::classify(field)) {
                     pairs::set_mark(draft, spot, Mark::new(deadline).bytes());
@@ -653,16 +706,16 @@ impl Collection for HashTree {
 
     #[inline]
     fn state(shape: Option<Shape>) -> Option<State> {
-        match shape {
-            None | Some(Shape::Hash | Shape::TimedHash) => {
-                Some(State { name: HashName::Listpack, was_timed: false })
-            }
-            Some(_) => None,
-        }
+        let may_be_timed = match shape {
+            None | Some(Shape::Hash) => false,
+            Some(Shape::TimedHash) => true,
+            Some(_) => return None,
+        };
+        Some(State { name: HashName::Listpack, was_timed: false, may_be_timed })
     }
 
     fn shape(state: State, buffers: &Buffers) -> Shape {
-        image::shape(state.name, &buffers.text)
+        image::shape(state.name, state.may_be_timed, &buffers.text)
     }
 
     fn close_draft(state: State, buffers: &mut Buffers) -> &[u8] {
@@ -682,17 +735,17 @@ impl Collection for HashTree {
     }
 
     fn shrink(&self, state: &mut State, _: Rules<'_>, buffers: &mut Buffers) -> bool {
-        state.name = self.name;
+        (state.name, state.may_be_timed) = (self.name, self.is_timed());
         image::write(&mut buffers.text, self)
     }
 
     /// Brings the sums over deadlines and the keyspace's wheel up to date with the deadlines of the fields.
     #[inline]
     fn settle(edit: &mut Edit<'_, HashTree>) -> bool {
-        let State { name, was_timed } = edit.state;
+        let State { was_timed, may_be_timed, .. } = edit.state;
         let (is_timed, due, is_small) = match edit.tree() {
             Some(tree) => (tree.is_timed(), tree.due(), tree.is_small()),
-            None if was_timed || name != HashName::Listpack => {
+            None if was_timed || may_be_timed => {
                 let due = image_due(&edit.buffers().text);
                 (due != NO_DEADLINE, Some(due), false)
             }
@@ -710,8 +763,7 @@ impl Collection for HashTree {
 fn is_timed(edit: &Edit<'_, HashTree>) -> bool {
     match edit.tree() {
         Some(tree) => tree.is_timed(),
-        // A hash that goes by "listpack" never had a field with a deadline, so its image need not be walked.
-        None => edit.state.name != HashName::Listpack && pairs::has_mark(image_of(edit)),
+        None => edit.state.may_be_timed && pairs::has_mark(image_of(edit)),
     }
 }
 

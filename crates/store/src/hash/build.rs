@@ -53,6 +53,7 @@ impl HashMut<'_> {
                 return false;
             }
             self.edit.state.name = name;
+            self.edit.state.may_be_timed = fields.iter().any(NewField::is_timed);
             self.edit.fill_draft(self.edit.state);
             return true;
         }

@@ -50,12 +50,13 @@ fn past_spot(image: &[u8], now: Millis) -> Option<Spot> {
     spots.find(|spot| kept(&pairs::read(image, *spot)).deadline.is_past(now))
 }
 
-/// The shape of an entry that holds the image of a hash of this name.
-pub(super) fn shape(name: HashName, image: &[u8]) -> Shape {
+/// The shape of an entry that holds the image of a hash of this name. Only where some field may have a
+/// deadline is the image walked.
+pub(super) fn shape(name: HashName, may_be_timed: bool, image: &[u8]) -> Shape {
     let is_timed = match name {
         HashName::Listpack => false,
         HashName::ListpackEx => true,
-        HashName::Hashtable => pairs::has_mark(image),
+        HashName::Hashtable => may_be_timed && pairs::has_mark(image),
     };
     if is_timed { Shape::TimedHash } else { Shape::Hash }
 }

@@ -9,6 +9,8 @@
 //! | `due.rs` | when fields fall due, wherever the hash lies |
 //! | `name.rs` | "listpack", "listpackex" or "hashtable", as Redis would call it |
 //! | `field.rs` | what is kept for one field: the value, and the deadline where there is one |
+#[cfg(test)]
+mod apart_tests;
 pub(crate) mod api;
 pub(crate) mod build;
 pub(crate) mod due;

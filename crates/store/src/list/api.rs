@@ -15,7 +15,6 @@ use crate::edit::{Edit, Start};
 use crate::entry::{Meta, Shape};
 use crate::inside::FEW_BYTES_MAX;
 use crate::kind::WrongType;
-use crate::list::at_ends::EDITS_IN_PLACE_MAX;
 use crate::list::image::{IMAGE_LISTPACK_BYTES_MAX, draft_listpack_bytes};
 use crate::list::listpack::{self, Encoding};
 use crate::list::tree::{INSIDE, ListTree};
@@ -100,8 +99,6 @@ pub struct ListMut<'v> {
     pub(super) edit: Edit<'v, ListTree>,
     /// Whether the command has announced all that it adds: see [`ListMut::announce`].
     is_announced: bool,
-    /// How many of the next edits may be made where the image lies (`at_ends.rs`).
-    pub(super) edits_in_place: u8,
 }
 
 impl<'v> ListMut<'v> {
@@ -110,14 +107,10 @@ impl<'v> ListMut<'v> {
     #[inline(always)]
     fn open(mut site: Site<'v>, limits: &'v Limits) -> Result<ListMut<'v>, WrongType> {
         let mut start = Start::of(site.shape())?;
-        let edits_in_place = match start.state == Encoding::Listpack && site.is_apart() {
-            true => EDITS_IN_PLACE_MAX,
-            false => 0,
-        };
-        if edits_in_place == 0 {
+        if start.state != Encoding::Listpack || !site.is_apart() {
             start = start.with_draft(&mut site);
         }
-        Ok(ListMut { edit: Edit::new(site, limits, start), is_announced: false, edits_in_place })
+        Ok(ListMut { edit: Edit::new(site, limits, start), is_announced: false })
     }
 
     /// The draft, of a list that has been opened.
@@ -185,7 +178,8 @@ impl<'v> ListMut<'v> {
     /// for itself.
     pub fn announce(&mut self, elements: u64, text_bytes: u64) {
         self.prepare(elements, text_bytes);
-        (self.is_announced, self.edits_in_place) = (true, 0);
+        self.is_announced = true;
+        self.edit.expect_many();
     }
 
     /// Changes the name to "quicklist" if the size before the addition and the text to be added exceed the

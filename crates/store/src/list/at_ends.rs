@@ -6,26 +6,14 @@ use super::image::STILL_BYTES_MAX;
 use super::tree::INSIDE;
 use crate::End;
 use pack::at_ends::{Addition, Cut};
-
-/// So many edits a command makes where the image lies: LMOVE from one end to the other makes two, and so does
-/// LTRIM. Where there are more, the draft is cheaper.
-pub(super) const EDITS_IN_PLACE_MAX: u8 = 2;
+use pack::image;
 
 impl ListMut<'_> {
-    /// The image, if one more edit may be made where it lies, which is counted.
-    #[inline]
-    fn image_in_place(&mut self) -> Option<&[u8]> {
-        self.edits_in_place = self.edits_in_place.checked_sub(1)?;
-        self.image()
-    }
-
     /// Adds an element; whether it could be added where the image lies.
     pub(super) fn push_in_place(&mut self, end: End, value: &[u8]) -> bool {
-        if self.edits_in_place == 0 || !self.is_far_from_quicklist(1, value.len() as u64) {
-            return false;
-        }
-        let len = self.len() + 1;
-        let Some(image) = self.image_in_place() else { return false };
+        let is_far = self.is_far_from_quicklist(1, value.len() as u64);
+        let Some(image) = self.edit.image_apart().filter(|_| is_far) else { return false };
+        let len = image::len(image) + 1;
         let addition = Addition::of(image, end, value);
         let Some(addition) = addition.filter(|it| INSIDE.holds(image.len() + it.bytes(), || len)) else {
             return false;
@@ -36,7 +24,7 @@ impl ListMut<'_> {
 
     /// The last `count` elements at an end, if they can be removed where the image lies.
     pub(super) fn cut_in_place(&mut self, end: End, count: u64) -> Option<Cut> {
-        let image = self.image_in_place()?;
+        let image = self.edit.image_apart()?;
         let cut = Cut::of(image, end, count)?;
         // A shorter one goes back among its neighbours.
         (image.len() - cut.bytes() > STILL_BYTES_MAX).then_some(cut)
@@ -44,10 +32,8 @@ impl ListMut<'_> {
 
     /// Removes elements from `index` on; whether they could be removed where the image lies.
     pub(super) fn remove_in_place(&mut self, index: u64, count: u64) -> bool {
-        if self.edits_in_place == 0 {
-            return false;
-        }
-        let len = self.len();
+        let Some(image) = self.image() else { return false };
+        let len = image::len(image);
         let end = match index {
             0 => End::Head,
             _ if index + count == len => End::Tail,

@@ -60,8 +60,9 @@ pub(crate) use by_tag::{ByTag, Listed};
 use fill::Filler;
 pub(crate) use gather::{Gathered, leaf_bytes};
 use kind::{ALIKE_HEAD_BYTES, Kind, NOTE_BYTES, group_of};
+pub(super) use payload::stays_outside;
 pub(crate) use payload::tail_len;
-use payload::{Tail, laid_apart, laid_out, stays_outside};
+use payload::{Tail, laid_apart, laid_out};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
@@ -380,7 +381,7 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     ) -> Option<Shared<V>> {
         self.unshare();
         let old = Tail::of::<F>(self.entry(slot));
-        if old.is_payload() && outside.is_none() && stays_outside::<F>(draft.inline) {
+        if old.is_payload() && outside.is_none() && stays_outside::<F>(draft.inline.len()) {
             self.write_payload(slot, draft.meta, draft.inline);
             return None;
         }

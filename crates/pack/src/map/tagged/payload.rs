@@ -152,10 +152,10 @@ pub(crate) fn tail_len<F: Form>(payload_bytes: usize, has_outside: bool) -> usiz
     }
 }
 
-/// Whether a payload that lies outside stays there when these bytes replace it.
+/// Whether a payload that lies outside stays there when so many bytes replace it.
 #[inline]
-pub(super) fn stays_outside<F: Form>(payload: &[u8]) -> bool {
-    payload.len() > F::PAYLOAD_INSIDE_MAX / 4 * 3
+pub(crate) fn stays_outside<F: Form>(payload_bytes: usize) -> bool {
+    payload_bytes > F::PAYLOAD_INSIDE_MAX / 4 * 3
 }
 
 /// The draft as it is written into a leaf, and the pointer behind it: a long payload goes to its block.
