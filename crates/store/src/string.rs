@@ -10,7 +10,7 @@ use crate::keyspace::shard::BUFFER_KEPT_BYTES_MAX;
 use crate::keyspace::view::{Before, EditContext};
 use crate::kind::{Kind, WrongType};
 use crate::value::Form;
-use crate::value::{Encoded, Value, string_value};
+use crate::value::{EMBSTR_BYTES_MAX, Encoded, Value, string_value};
 use crate::{Key, View};
 use base::text::I64Text;
 use base::{Item, Millis};
@@ -179,7 +179,7 @@ impl View<'_> {
 
     /// Appends to the string under `key`, which is created where it is missing. Returns the new length.
     pub fn append(&mut self, key: &Key<'_>, tail: &[u8]) -> Result<u64, WrongType> {
-        self.edit(key, Form::Auto, |text| {
+        self.edit(key, Form::Auto, |text: &mut Vec<u8>| {
             grow_slowly(text, text.len() + tail.len());
             text.extend_from_slice(tail);
             text.len() as u64
@@ -191,8 +191,7 @@ impl View<'_> {
     pub fn set_range(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> Result<u64, WrongType> {
         let start = usize::try_from(offset).expect("the command refuses more than proto-max-bulk-len");
         let end = start + bytes.len();
-        self.edit(key, Form::Raw, |text| {
-            lengthen(text, end);
+        self.edit_bytes(key, end as u64, |text, _| {
             text[start..end].copy_from_slice(bytes);
             text.len() as u64
         })
@@ -208,11 +207,7 @@ impl View<'_> {
         edit: impl FnOnce(&mut [u8], Growth) -> R,
     ) -> Result<R, WrongType> {
         let len_min = usize::try_from(len_min).expect("the command refuses more than proto-max-bulk-len");
-        self.edit(key, Form::Raw, |text| {
-            let growth = if text.len() < len_min { Growth::Longer } else { Growth::None };
-            lengthen(text, len_min);
-            edit(text, growth)
-        })
+        self.edit(key, Form::Raw, OfBytes { len_min, edit })
     }
 
     /// Writes a string named "raw" under `key`, without a deadline, in the place of a value of any type. A
@@ -263,7 +258,7 @@ impl View<'_> {
         &mut self,
         key: &Key<'_>,
         form_when_new: Form,
-        edit: impl FnOnce(&mut Vec<u8>) -> R,
+        edit: impl TextEdit<R>,
     ) -> Result<R, WrongType> {
         self.edit_checked(key, form_when_new, |_| Ok(()), edit)
     }
@@ -275,7 +270,7 @@ impl View<'_> {
         key: &Key<'_>,
         form_when_new: Form,
         check: impl FnOnce(&[u8]) -> Result<(), E>,
-        edit: impl FnOnce(&mut Vec<u8>) -> R,
+        edit: impl TextEdit<R>,
     ) -> Result<R, E> {
         let (map, seed, mut context) = self.open(key);
         let mut text = std::mem::take(&mut context.buffers.text);
@@ -284,7 +279,7 @@ impl View<'_> {
             Entry::Occupied(mut entry) => {
                 let before = context.read(&mut entry);
                 if before.is_past {
-                    let result = edit(&mut text);
+                    let result = edit.make(&mut text);
                     context.timer.change(&mut entry, before.deadline, Deadline::Never);
                     context.store_text(entry, &before, &mut text, form_when_new, Deadline::Never);
                     Ok(result)
@@ -293,7 +288,7 @@ impl View<'_> {
                 }
             }
             Entry::Vacant(entry) => {
-                let result = edit(&mut text);
+                let result = edit.make(&mut text);
                 context.insert_text(entry, &mut text, form_when_new);
                 Ok(result)
             }
@@ -302,6 +297,56 @@ impl View<'_> {
         context.buffers.shrink();
         result
     }
+}
+
+/// What an edit does to the text of a string.
+trait TextEdit<R>: Sized {
+    /// Makes the edit.
+    fn make(self, text: &mut Vec<u8>) -> R;
+
+    /// Whether it is known that a text of so many bytes will keep its length.
+    fn keeps_length(&self, _len: usize) -> bool {
+        false
+    }
+
+    /// Makes the edit of a text that [keeps its length](TextEdit::keeps_length).
+    fn make_in_place(self, _text: &mut [u8]) -> R {
+        unreachable!("the length is not known to stay")
+    }
+}
+
+impl<R, F: FnOnce(&mut Vec<u8>) -> R> TextEdit<R> for F {
+    fn make(self, text: &mut Vec<u8>) -> R {
+        self(text)
+    }
+}
+
+/// The edit of [`View::edit_bytes`].
+struct OfBytes<F> {
+    len_min: usize,
+    edit: F,
+}
+
+impl<R, F: FnOnce(&mut [u8], Growth) -> R> TextEdit<R> for OfBytes<F> {
+    fn make(self, text: &mut Vec<u8>) -> R {
+        let growth = if text.len() < self.len_min { Growth::Longer } else { Growth::None };
+        lengthen(text, self.len_min);
+        (self.edit)(text, growth)
+    }
+
+    fn keeps_length(&self, len: usize) -> bool {
+        len >= self.len_min
+    }
+
+    fn make_in_place(self, text: &mut [u8]) -> R {
+        (self.edit)(text, Growth::None)
+    }
+}
+
+/// Whether a string inside its entry is named "raw" and would be kept as it is after any edit that leaves its
+/// length: it is too long for an integer and for "embstr".
+fn is_raw_whatever_it_says(shape: Shape, item: Item<'_>) -> bool {
+    matches!(shape, Shape::Bytes | Shape::BytesRaw) && item.len() > EMBSTR_BYTES_MAX
 }
 
 /// Makes `text` at least `len` bytes long. If more is added than there is, the new text comes zeroed from the
@@ -397,20 +442,24 @@ impl EditContext<'_> {
         before: &Before,
         text: &mut Vec<u8>,
         check: impl FnOnce(&[u8]) -> Result<(), E>,
-        edit: impl FnOnce(&mut Vec<u8>) -> R,
+        edit: impl TextEdit<R>,
     ) -> Result<R, E> {
         let meta = before.meta;
         let item = string_value(meta, entry.inline(), entry.outside())?;
+        if is_raw_whatever_it_says(meta.shape(), item) && edit.keeps_length(item.len()) {
+            check(item.text(&mut I64Text::new()))?;
+            return Ok(edit.make_in_place(meta.value_mut(entry.inline_mut())));
+        }
         if meta.shape() != Shape::Long {
             text.extend_from_slice(item.text(&mut I64Text::new()));
             check(text)?;
-            let result = edit(text);
+            let result = edit.make(text);
             self.store_text(entry, before, text, Form::Raw, before.deadline);
             return Ok(result);
         }
         check(item.text(&mut I64Text::new()))?;
         match entry.outside_mut().and_then(Value::text_mut) {
-            Some(text) => Ok(edit(text)),
+            Some(text) => Ok(edit.make(text)),
             None => Err(WrongType.into()),
         }
     }

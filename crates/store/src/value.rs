@@ -21,7 +21,7 @@ use pack::map::Shared;
 use pack::short_int::{int_len, read_int};
 
 /// Redis names a string of at most so many bytes "embstr", because it lies in one allocation with its header.
-const EMBSTR_BYTES_MAX: usize = 44;
+pub(crate) const EMBSTR_BYTES_MAX: usize = 44;
 
 /// A value that lies outside its entry. Cloning a collection is O(1) and shares its leaves; cloning a string
 /// copies it.

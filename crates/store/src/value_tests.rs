@@ -1,9 +1,11 @@
 //! Strings and lists as commands see them: what they are called, where they lie, and what an edit leaves.
 use crate::keyspace::tests::{NOW, keyspace, set, with};
 use crate::{
-    AddError, Deadline, End, Expiry, Fill, Form, Growth, KeyInfo, Keyspace, Kind, LookUp, Settings, WrongType,
+    AddError, Deadline, End, Expiry, Fill, Form, Growth, KeyInfo, Keyspace, Kind, LookUp, Policy, Settings,
+    WrongType,
 };
 use base::{Item, Millis};
+use std::ops::ControlFlow;
 
 fn info(keyspace: &Keyspace, key: &str) -> KeyInfo {
     with(keyspace, NOW, key, |view, key| view.info(key)).expect("the key is there")
@@ -127,6 +129,63 @@ fn a_byte_far_out_is_set_without_copying_what_is_before_it() {
     assert_eq!(info(&keyspace, "k").encoding, "raw");
     let outside = info(&keyspace, "k").stats.outside;
     assert_eq!(outside.used_bytes, outside.allocated_bytes, "no room to spare for a gap");
+}
+
+/// In the leaf of the keyspace, in a block of its own, and behind the entry; with a deadline before it, too.
+#[test]
+fn bytes_within_a_string_change_where_they_lie_and_in_no_copy_of_it() {
+    let keyspace = keyspace(0);
+    for (len, expiry) in [44, 45, 100, 500, 1_500, 3_000]
+        .into_iter()
+        .flat_map(|len| [(len, Expiry::Clear), (len, Expiry::At(Millis(NOW.0 + 9)))])
+    {
+        set(&keyspace, "k", &"x".repeat(len), expiry);
+        let edit = || {
+            with(&keyspace, NOW, "k", |view, key| {
+                let edit = |bytes: &mut [u8], growth| {
+                    bytes[len / 2] += 1;
+                    (bytes.as_ptr().addr(), bytes.len(), growth)
+                };
+                view.edit_bytes(key, len as u64 / 2 + 1, edit).expect("a string")
+            })
+        };
+        let first = edit();
+        assert_eq!((first.1, first.2), (len, Growth::None));
+        if len > 44 {
+            assert_eq!(edit(), first, "{len} bytes: nothing has moved");
+        }
+        let expected =
+            with(&keyspace, NOW, "k", |view, key| view.string(key).map(|it| it.map(|it| it.len())));
+        assert_eq!(expected, Ok(Some(len)));
+        let (frozen, before) = (keyspace.freeze(NOW, Policy::NoEviction), text_of(&keyspace, "k"));
+        edit();
+        assert_ne!(text_of(&keyspace, "k"), before, "{len} bytes");
+        for shard in frozen.into_dbs().flat_map(|db| db.into_shards()) {
+            let _ = shard.visit(&mut |entry| {
+                assert_eq!(entry.value.string().map(text), Some(before.clone()), "{len} bytes");
+                ControlFlow::Continue(())
+            });
+        }
+        assert_eq!(info(&keyspace, "k").encoding, "raw");
+        let deadline = with(&keyspace, NOW, "k", |view, key| view.deadline(key));
+        assert_eq!(deadline == Some(Deadline::Never), matches!(expiry, Expiry::Clear));
+    }
+    // What could be an integer is looked at again.
+    set(&keyspace, "n", "1x3", Expiry::Clear);
+    with(&keyspace, NOW, "n", |view, key| {
+        assert_eq!(view.set_range(key, 1, b"2"), Ok(3));
+        assert_eq!(view.add(key, 1), Ok(124));
+    });
+}
+
+fn text(item: Item<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    item.append_to(&mut text);
+    text
+}
+
+fn text_of(keyspace: &Keyspace, key: &str) -> Vec<u8> {
+    with(keyspace, NOW, key, |view, key| view.string(key).expect("a string").map(text)).expect("it is there")
 }
 
 #[test]
