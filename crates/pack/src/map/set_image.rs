@@ -133,6 +133,7 @@ pub mod items {
     use super::{INT_CODES, Item, Range, TEXT_BYTES_MAX};
     use crate::code::probe::Probe;
     use crate::code::short_int::{ShortInt, int_len, read_int};
+    use crate::memory::apart::Pliable;
     use crate::memory::prefetch::prefetch_walk;
 
     /// An item as it is written: its code, and what follows of an integer.
@@ -242,30 +243,42 @@ pub mod items {
     }
 
     /// Removes a member that [`find`] has found.
-    pub fn remove(image: &mut Vec<u8>, member: Range<usize>) {
-        image[0] -= 1;
-        image.drain(member);
-        if image.len() == FIRST {
-            image.clear();
+    pub fn remove(image: &mut impl Pliable, member: Range<usize>) {
+        image.gap(member.start, member.len(), 0);
+        image.bytes_mut()[0] -= 1;
+        if image.bytes().len() == FIRST {
+            image.gap(0, FIRST, 0);
         }
     }
 
     /// Adds a member that is not there, of at most [`TEXT_BYTES_MAX`] bytes, behind all others, which are no
     /// more than 254.
-    pub fn append(image: &mut Vec<u8>, member: Item<'_>) {
-        debug_assert!(find(image, member).is_none(), "a member comes once");
-        append_new(image, member);
+    pub fn append(image: &mut impl Pliable, member: Item<'_>) {
+        debug_assert!(find(image.bytes(), member).is_none(), "a member comes once");
+        if image.bytes().is_empty() {
+            image.gap(0, 0, FIRST);
+        }
+        let head = Head::of(member).expect("only what fits is written");
+        let body = head.body(&member);
+        let place = image.gap(image.bytes().len(), 0, 1 + body.len());
+        place[0] = head.code;
+        place[1..].copy_from_slice(body);
+        count_one(image.bytes_mut());
     }
 
-    /// The same where all members of the image were found to be different before.
+    /// The same in a buffer, where all members of the image were found to be different before.
     pub fn append_new(image: &mut Vec<u8>, member: Item<'_>) {
         if image.is_empty() {
             image.push(0);
         }
-        image[0] = image[0].checked_add(1).expect("an image of items has at most 255");
+        count_one(image);
         let head = Head::of(member).expect("only what fits is written");
         image.push(head.code);
         image.extend_from_slice(head.body(&member));
+    }
+
+    fn count_one(image: &mut [u8]) {
+        image[0] = image[0].checked_add(1).expect("an image of items has at most 255");
     }
 }
 

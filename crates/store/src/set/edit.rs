@@ -1,6 +1,6 @@
 //! A set, to edit. It holds its entry until it is dropped, which writes the set back: so an edit is one
-//! descent of the keyspace. What lies outside is edited where it lies; an image is copied into a buffer by
-//! the first edit that changes it.
+//! descent of the keyspace. What lies outside is edited where it lies, and so is an image in a block of its
+//! own by the first edits; else an image is copied into a buffer by the first edit that changes it.
 use super::fresh::{Body, NewSet};
 use super::image::{self, Draft, Image};
 use super::name::Name;
@@ -16,6 +16,7 @@ use crate::{Key, View};
 use base::Item;
 use base::hash::Seed;
 use base::random::Random;
+use pack::set_image::{TEXT_BYTES_MAX, items};
 use std::ops::ControlFlow;
 
 /// How a set is edited.
@@ -90,6 +91,9 @@ impl<'v> SetMut<'v> {
     /// before any of them is added.
     pub fn announce(&mut self, count: u64) {
         self.expected = count;
+        if count > 1 {
+            self.edit.expect_many();
+        }
         let limits = self.edit.rules.limits;
         if let Some(tree) = self.edit.tree_mut() {
             tree.name = tree.name.expecting(count, limits);
@@ -121,6 +125,9 @@ impl<'v> SetMut<'v> {
         if self.image().contains(member) {
             return false;
         }
+        if self.insert_apart(member) {
+            return true;
+        }
         let Rules { seed, limits } = self.edit.rules;
         if self.edit.is_new() && self.edit.is_untouched() {
             self.edit.state = Name::of_new(member, self.expected, limits);
@@ -134,12 +141,38 @@ impl<'v> SetMut<'v> {
         true
     }
 
+    /// Adds a member that is not there where the image lies, if that is all there is to do; whether it did.
+    fn insert_apart(&mut self, member: Item<'_>) -> bool {
+        let (name, limits) = (self.edit.state, self.edit.rules.limits);
+        let takes = |image: &&[u8]| {
+            let (len, bytes) = (items::len(image) as u64, items::len_bytes_with(image, member));
+            name != Name::Intset
+                && member.len() <= TEXT_BYTES_MAX
+                && name.with(member, len, || 0, limits) == name
+                && image::INSIDE.holds(bytes, || len + 1)
+                && Site::stays_apart(bytes)
+        };
+        self.edit.image_apart().filter(takes).is_some()
+            && self.edit.site.edit_apart(|image| items::append(image, member)).is_some()
+    }
+
+    /// Removes a member where the image lies, if that is all there is to do; whether it did.
+    fn remove_apart(&mut self, member: Item<'_>) -> bool {
+        let is_intset = self.edit.state == Name::Intset;
+        let Some(image) = self.edit.image_apart().filter(|_| !is_intset) else { return false };
+        let found = items::find(image, member).filter(|it| Site::stays_apart(image.len() - it.len()));
+        found.is_some_and(|it| self.edit.site.edit_apart(|image| items::remove(image, it)).is_some())
+    }
+
     /// Removes a member, and returns whether it was one.
     pub fn remove(&mut self, member: &[u8]) -> bool {
         self.remove_item(Item::classify(member))
     }
 
     fn remove_item(&mut self, member: Item<'_>) -> bool {
+        if self.remove_apart(member) {
+            return true;
+        }
         let seed = self.edit.rules.seed;
         let was_there = match self.edit.tree_mut() {
             Some(tree) => tree.remove(member, seed),

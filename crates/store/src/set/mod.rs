@@ -19,6 +19,8 @@
 //! | `fresh.rs` | a set that is not in the keyspace yet: results |
 //! | `merge.rs` | intersection, union, difference |
 //! | `walk.rs` | the same of integers, in order |
+#[cfg(test)]
+mod apart_tests;
 pub(crate) mod build;
 pub(crate) mod edit;
 pub(crate) mod fresh;
