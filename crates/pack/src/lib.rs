@@ -32,7 +32,7 @@ pub use classic::{listpack, lzf};
 pub use code::ones::count_ones;
 pub use code::{short_int, sixes};
 pub use integers::{int_map, int_set};
-pub use list::{at_ends, compressed, image, seq};
+pub use list::{compressed, image, in_place, seq};
 pub use log::records;
 pub use map::item_index::ItemIndex;
 pub use map::{fields, pairs, set_image, sift};

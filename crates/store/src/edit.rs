@@ -93,7 +93,7 @@ enum Body<T> {
 
 /// So many edits of an image a command makes where it lies: LMOVE from one end of a list to the other makes
 /// two. Where there are more, the draft is cheaper.
-const EDITS_APART_MAX: u8 = 2;
+const EDITS_APART_MAX: u8 = 3;
 
 /// A collection that is edited. It holds the entry, so that an edit is one descent of the keyspace, and
 /// writes the collection back when it is dropped.
@@ -191,9 +191,12 @@ impl<'v, T: Collection> Edit<'v, T> {
         Some(self.site.image())
     }
 
-    /// The command makes many edits: none of them is made where the image lies.
-    pub(crate) fn expect_many(&mut self) {
-        self.edits_apart = 0;
+    /// The command is about to make so many edits. If they are many, none of them is made where the image
+    /// lies.
+    pub(crate) fn expect(&mut self, edits: u64) {
+        if edits > u64::from(EDITS_APART_MAX) {
+            self.edits_apart = 0;
+        }
     }
 
     /// Copies the image to the buffer where it can be edited, if it is still in its entry.

@@ -420,27 +420,24 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// Of a tight leaf, for edits at its ends (`at_ends.rs`).
+/// Of a tight leaf, for edits where it lies (`in_place.rs`).
 impl Strings<'_> {
-    /// Where the bytes and the codes of `count` elements at an end lie.
-    pub(super) fn parts_at(&self, end: End, count: usize) -> (Range<usize>, Range<usize>) {
-        let header = &self.header;
-        let entries = match header.side(end) {
-            Side::Front => 0..count,
-            Side::Back => header.count - count..header.count,
-        };
-        (self.offset(entries.start)..self.offset(entries.end), codes_of(header, &entries))
+    /// Where the bytes and the codes of a range of elements lie.
+    pub(super) fn parts(&self, range: Range<usize>) -> (Range<usize>, Range<usize>) {
+        let entries = self.entries(range);
+        (self.offset(entries.start)..self.offset(entries.end), codes_of(&self.header, &entries))
     }
 
-    /// Where the bytes and the code of one more element would begin, and how many bytes the code takes; None
-    /// where the column cannot say its length.
-    pub(super) fn places_at(&self, end: End, extent: Extent) -> Option<(usize, usize, usize)> {
+    /// Where the bytes and the code of one more element would begin, before element `index` or behind all.
+    pub(super) fn places(&self, index: usize) -> (usize, usize) {
         let header = &self.header;
-        let (data, code) = match header.side(end) {
-            Side::Front => (header.start, header.top),
-            Side::Back => (header.end, header.bottom()),
-        };
-        header.column.says(extent).then(|| (data, code, header.column.bytes()))
+        let entry = if header.is_mirrored { header.count - index } else { index };
+        (self.offset(entry), header.top - entry * header.column.bytes())
+    }
+
+    /// How many bytes a code takes; None where the column cannot say this length.
+    pub(super) fn code_bytes(&self, extent: Extent) -> Option<usize> {
+        self.header.column.says(extent).then(|| self.header.column.bytes())
     }
 }
 

@@ -213,9 +213,24 @@ pub fn spots(image: &[u8]) -> impl Iterator<Item = Spot> + '_ {
     })
 }
 
+/// The marks of all pairs that have one. Neither fields nor values are read.
+pub fn marks(image: &[u8]) -> impl Iterator<Item = &[u8]> + '_ {
+    let (_, mut at) = front(image);
+    std::iter::from_fn(move || {
+        while let Some(&here) = image.get(at) {
+            let start = at;
+            at += len_of(image, at);
+            if let MARK | LONG_MARK = here {
+                return Some(&image[start + 1..at]);
+            }
+        }
+        None
+    })
+}
+
 /// Whether some pair has a mark.
 pub fn has_mark(image: &[u8]) -> bool {
-    spots(image).any(|spot| spot.mark < spot.end)
+    marks(image).next().is_some()
 }
 
 /// All pairs, read.

@@ -77,15 +77,12 @@ impl<'v> Hash<'v> {
     }
 
     /// How many fields there are. Inside the entry those that are not past their deadline, by a walk over the
-    /// image, which looks at the length of each piece only where no field has a deadline; outside all, in
-    /// O(1).
+    /// image, which looks at the length of each piece and at deadlines; outside all, in O(1).
     #[allow(clippy::len_without_is_empty, reason = "no hash in the keyspace is empty")]
     pub fn len(&self) -> u64 {
         match self.source {
             Source::Image(image) => pairs::len(image),
-            Source::TimedImage(image) => {
-                pairs::iter(image).filter(|pair| self.is_live(&kept(pair))).count() as u64
-            }
+            Source::TimedImage(image) => image::live_len(image, self.now),
             Source::Tree(tree) => tree.len(),
         }
     }
@@ -456,9 +453,7 @@ impl<'v> HashMut<'v> {
         if fields > self.edit.rules.limits.entries {
             self.rename(HashName::Hashtable);
         }
-        if fields > 1 {
-            self.edit.expect_many();
-        }
+        self.edit.expect(fields);
     }
 
     /// To be called by a command that could set deadlines. As in Redis, the name changes whether or not the

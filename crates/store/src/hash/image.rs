@@ -2,7 +2,7 @@
 //! and how it leaves and returns.
 use crate::entry::Shape;
 use crate::expiry::deadline::Deadline;
-use crate::expiry::notes::{NO_DEADLINE, due_of};
+use crate::expiry::notes::{NO_DEADLINE, due_of, note_of};
 use crate::field_names::Names;
 use crate::hash::field::{Kept, Mark};
 use crate::hash::name::HashName;
@@ -25,8 +25,13 @@ pub(super) fn kept<'i>(pair: &Pair<'i>) -> Kept<'i> {
 
 /// When the first field of an image falls due, as a note.
 pub(crate) fn image_due(image: &[u8]) -> u64 {
-    let due = |pair: Pair<'_>| due_of(kept(&pair).deadline);
-    pairs::iter(image).map(due).min().unwrap_or(NO_DEADLINE)
+    pairs::marks(image).map(|mark| due_of(Mark::read(mark).0)).min().unwrap_or(NO_DEADLINE)
+}
+
+/// How many fields of an image are not past their deadline.
+pub(super) fn live_len(image: &[u8], now: Millis) -> u64 {
+    let past = pairs::marks(image).filter(|mark| Mark::read(mark).0.is_past(now));
+    pairs::len(image) - past.count() as u64
 }
 
 /// Removes the fields of an image that are due, and returns how many. Their names are added to `names`, if
@@ -46,6 +51,9 @@ pub(crate) fn expire_image(image: &mut Vec<u8>, now: Millis, names: &mut Names) 
 }
 
 fn past_spot(image: &[u8], now: Millis) -> Option<Spot> {
+    if image_due(image) > note_of(now) {
+        return None;
+    }
     let mut spots = pairs::spots(image);
     spots.find(|spot| kept(&pairs::read(image, *spot)).deadline.is_past(now))
 }

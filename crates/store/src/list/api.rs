@@ -144,6 +144,12 @@ impl<'v> ListMut<'v> {
         }
     }
 
+    /// Before which element one comes that is pushed.
+    #[inline]
+    fn index_at(&self, end: End) -> u64 {
+        if end == End::Head { 0 } else { self.len() }
+    }
+
     /// Lends element `index`, as [`List::get`] does.
     pub fn get<R>(&self, index: u64, look: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         match (self.edit.tree(), self.image()) {
@@ -179,7 +185,7 @@ impl<'v> ListMut<'v> {
     pub fn announce(&mut self, elements: u64, text_bytes: u64) {
         self.prepare(elements, text_bytes);
         self.is_announced = true;
-        self.edit.expect_many();
+        self.edit.expect(elements);
     }
 
     /// Changes the name to "quicklist" if the size before the addition and the text to be added exceed the
@@ -245,7 +251,7 @@ impl<'v> ListMut<'v> {
 
     #[inline(never)]
     fn push_in_draft(&mut self, end: End, value: &[u8]) {
-        if self.push_in_place(end, value) {
+        if self.edit.is_untouched() && self.insert_in_place(self.index_at(end), value) {
             return;
         }
         self.prepare_one(value);
@@ -261,11 +267,13 @@ impl<'v> ListMut<'v> {
 
     /// Removes the element at one end and lends it; None where the list is empty. O(1).
     pub fn pop<R>(&mut self, end: End, take: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        if let Some(cut) = self.cut_in_place(end, 1) {
-            let last = self.len() - 1;
-            let taken = self.get(if end == End::Head { 0 } else { last }, take);
-            self.edit.site.edit_apart(|image| cut.remove(image));
-            return taken;
+        if self.edit.is_untouched() {
+            let index = self.index_at(end).saturating_sub(1);
+            if let Some(cut) = self.cut_in_place(index, 1) {
+                let taken = self.get(index, take);
+                self.edit.site.edit_apart(|image| cut.remove(image));
+                return taken;
+            }
         }
         self.edit.is_changed = true;
         self.edit.has_lost = true;
@@ -278,6 +286,9 @@ impl<'v> ListMut<'v> {
 
     /// Replaces element `index`, which exists: O(log N).
     pub fn set(&mut self, index: u64, value: &[u8]) {
+        if self.set_in_place(index, value) {
+            return;
+        }
         self.prepare_one(value);
         self.edit.has_lost = true;
         let limits = self.edit.rules;
@@ -292,6 +303,9 @@ impl<'v> ListMut<'v> {
 
     /// Inserts an element before element `index`, or at the tail where that is the length: O(log N).
     pub fn insert(&mut self, index: u64, value: &[u8]) {
+        if self.insert_in_place(index, value) {
+            return;
+        }
         self.prepare_one(value);
         let limits = self.edit.rules;
         match self.edit.tree_mut() {

@@ -91,9 +91,7 @@ impl<'v> SetMut<'v> {
     /// before any of them is added.
     pub fn announce(&mut self, count: u64) {
         self.expected = count;
-        if count > 1 {
-            self.edit.expect_many();
-        }
+        self.edit.expect(count);
         let limits = self.edit.rules.limits;
         if let Some(tree) = self.edit.tree_mut() {
             tree.name = tree.name.expecting(count, limits);

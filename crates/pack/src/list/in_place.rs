@@ -1,10 +1,10 @@
-//! Pushes and pops at the ends of an image that lies in a block of its own, made where it lies. A draft
+//! Edits of an image that lies in a block of its own, made where it lies. A draft
 //! ([`Draft`](crate::image::Draft)) costs two copies of the whole, of which a pop needs a few bytes.
 //!
 //! ```text
 //! an image of texts:   | kind, count | entry 0, entry 1, ... entry n | length n, ... length 1, length 0 |
 //! at the back, one place changes:                          ^^^^^^^^^^^^^^^^^^^
-//! at the front, two:                 ^^^^^^^                                                 ^^^^^^^^
+//! elsewhere, two:                              ^^^^^^^                           ^^^^^^^^
 //! ```
 //!
 //! The back is the end that was pushed to when the list was short, so it is the cheaper one for a queue that
@@ -15,11 +15,10 @@ use crate::list::leaf::Leaf;
 use crate::list::strings::{Strings, write_code};
 use crate::list::tight;
 use crate::memory::apart::{Apart, Pliable};
-use crate::tree::end::End;
 use base::Item;
 use std::ops::Range;
 
-/// Elements at an end of an image that are about to be removed.
+/// Elements of an image that are about to be removed.
 pub struct Cut {
     data: Range<usize>,
     codes: Range<usize>,
@@ -28,14 +27,18 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// The last `count` elements at an end of `image`; None where they cannot be removed where they lie, or
+    /// `count` elements of `image` from `index` on; None where they cannot be removed where they lie, or
     /// nothing would be left.
-    pub fn of(image: &[u8], end: End, count: u64) -> Option<Cut> {
+    pub fn of(image: &[u8], index: u64, count: u64) -> Option<Cut> {
         let strings = texts(image)?;
-        let left = strings.count().checked_sub(count as usize).filter(|left| *left > 0)?;
-        tight::is_short_count(image, strings.count()).then_some(())?;
-        let (data, codes) = strings.parts_at(end, count as usize);
-        Some(Cut { data, codes, left })
+        let range = index as usize..index.checked_add(count)? as usize;
+        let left = strings.count().checked_sub(range.len())?;
+        (left > 0 && range.end <= strings.count() && tight::is_short_count(image, strings.count())).then(
+            || {
+                let (data, codes) = strings.parts(range);
+                Cut { data, codes, left }
+            },
+        )
     }
 
     /// How many bytes the image loses.
@@ -58,7 +61,7 @@ impl Cut {
     }
 }
 
-/// An element that is about to be added at an end of an image.
+/// An element that is about to be added to an image.
 pub struct Addition<'a> {
     stored: Stored<'a>,
     data: usize,
@@ -68,12 +71,13 @@ pub struct Addition<'a> {
 }
 
 impl<'a> Addition<'a> {
-    /// Of a text at an end of `image`; None where it cannot be added where the image lies.
-    pub fn of(image: &[u8], end: End, value: &'a [u8]) -> Option<Addition<'a>> {
+    /// Of a text before element `index` of `image`, or behind all; None where it cannot be added where the
+    /// image lies.
+    pub fn of(image: &[u8], index: u64, value: &'a [u8]) -> Option<Addition<'a>> {
         let strings = texts(image)?;
         let stored = Stored::new(Item::classify(value));
         let count = strings.count() + 1;
-        let (data, code, width) = strings.places_at(end, stored.extent)?;
+        let (width, (data, code)) = (strings.code_bytes(stored.extent)?, strings.places(index as usize));
         tight::is_short_count(image, count).then_some(Addition { stored, data, code, width, count })
     }
 
@@ -102,6 +106,43 @@ impl<'a> Addition<'a> {
     }
 }
 
+/// An element that is about to take the place of another.
+pub struct Replacement<'a> {
+    stored: Stored<'a>,
+    data: Range<usize>,
+    code: Range<usize>,
+}
+
+impl<'a> Replacement<'a> {
+    /// Of element `index` of `image`, which exists, by a text; None where that cannot be done where the image
+    /// lies.
+    pub fn of(image: &[u8], index: u64, value: &'a [u8]) -> Option<Replacement<'a>> {
+        let strings = texts(image)?;
+        let stored = Stored::new(Item::classify(value));
+        strings.code_bytes(stored.extent)?;
+        let (data, code) = strings.parts(index as usize..index as usize + 1);
+        Some(Replacement { stored, data, code })
+    }
+
+    /// How many bytes come, and how many go.
+    pub fn bytes(&self) -> (usize, usize) {
+        (self.stored.len(), self.data.len())
+    }
+
+    /// Makes the change in the image for which it was made.
+    pub fn make(self, image: &mut Apart<'_>) {
+        let Replacement { stored, data, code } = self;
+        if !code.is_empty() {
+            write_code(&mut image.bytes_mut()[code], stored.extent);
+        }
+        let place = match stored.len() == data.len() {
+            true => &mut image.bytes_mut()[data],
+            false => image.gap(data.start, data.len(), stored.len()),
+        };
+        place.copy_from_slice(stored.bytes());
+    }
+}
+
 /// An image of texts; None where it is empty or of integers.
 fn texts(image: &[u8]) -> Option<Strings<'_>> {
     if image.is_empty() {
@@ -114,5 +155,5 @@ fn texts(image: &[u8]) -> Option<Strings<'_>> {
 }
 
 #[cfg(test)]
-#[path = "at_ends_properties.rs"]
+#[path = "in_place_properties.rs"]
 mod properties;
