@@ -59,13 +59,31 @@ fn ends_of_short(text: &[u8]) -> u64 {
     }
 }
 
-/// Brings the hashes of elements, each with the number of its element, into the order of their places.
-pub(crate) fn sort_by_place(hashes: &mut [(Hash, u32)]) {
+/// Brings the hashes of elements, each with the number of its element, into the order of their places; those
+/// of one leaf stay in the order in which they came. Returns whether no two elements are equal.
+pub(crate) fn arrange<'i>(
+    hashes: &mut [(Hash, u32)],
+    is_one_leaf: bool,
+    item: impl Fn(u32) -> Item<'i>,
+) -> bool {
+    if !is_one_leaf {
+        sort_by_place(hashes);
+        return are_all_different(hashes, item);
+    }
+    if hashes.len() <= FEW_MAX {
+        return are_distinct(hashes.len(), |index| item(hashes[index].1));
+    }
+    let mut sorted = hashes.to_vec();
+    sort_by_place(&mut sorted);
+    are_all_different(&sorted, item)
+}
+
+fn sort_by_place(hashes: &mut [(Hash, u32)]) {
     hashes.sort_unstable_by_key(|(hash, _)| hash.by_place());
 }
 
 /// Whether no two elements are equal, whose hashes were brought into order: equal ones stand side by side.
-pub(crate) fn are_all_different<'i>(hashes: &[(Hash, u32)], item: impl Fn(u32) -> Item<'i>) -> bool {
+fn are_all_different<'i>(hashes: &[(Hash, u32)], item: impl Fn(u32) -> Item<'i>) -> bool {
     let has_twin = |(_, one): &(Hash, u32), others: &[(Hash, u32)]| {
         others.iter().any(|(_, other)| item(*one) == item(*other))
     };

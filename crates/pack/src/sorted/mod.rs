@@ -114,6 +114,20 @@ impl Sorted {
         set
     }
 
+    /// The same without room, for a set that is loaded; None where the image is too large for a leaf.
+    pub fn of_whole_image(image: &[u8]) -> Option<Sorted> {
+        let leaf = Scored::open(image);
+        let fits = (1..=COUNT_MAX).contains(&leaf.count()) && image.len() <= BYTES_MAX;
+        fits.then(|| {
+            let mark = ScoreMark { count: leaf.count() as u64, least: leaf.score(0) };
+            Sorted {
+                tree: Tree::of_leaves(vec![(mark, Block::fitting(image))]),
+                index: None,
+                long_runs: None,
+            }
+        })
+    }
+
     /// The only leaf of a set that has no other, which is an image.
     pub fn as_image(&self) -> Option<&[u8]> {
         let path = self.tree.first().filter(|_| self.tree.height() == 1)?;

@@ -7,7 +7,7 @@ use super::image::INSIDE;
 use super::name::HashName;
 use super::tree::{At, HashTree, Lifetime};
 use crate::at_once::count_at_once;
-use crate::distinct::{are_all_different, are_distinct, sort_by_place};
+use crate::distinct::{are_distinct, arrange};
 use crate::expiry::deadline::Deadline;
 use base::Item;
 use base::hash::Hash;
@@ -84,19 +84,20 @@ impl HashMut<'_> {
         if fields.len() as u64 > INSIDE.len_max() {
             return false;
         }
+        let bytes = |new: &NewField<'_>| pairs::item_len(new.field) + pairs::item_len(new.value);
+        let fits = fields.iter().all(|new| pairs::fits(new.field, new.value))
+            && INSIDE.holds(fields.iter().map(bytes).sum(), || fields.len() as u64);
+        if !fits {
+            return false;
+        }
         let image = &mut self.edit.buffers_mut().text;
         image.clear();
-        let fits = fields.iter().all(|new| {
-            let fits = pairs::fits(new.field, new.value);
-            if fits {
-                pairs::append(image, new.field, new.value, Mark::new(new.deadline).bytes());
-            }
-            fits && INSIDE.holds(image.len(), || fields.len() as u64)
-        });
-        if fits {
-            pairs::len_of_kept(image);
+        for new in fields {
+            pairs::append(image, new.field, new.value, Mark::new(new.deadline).bytes());
         }
-        fits
+        pairs::len_of_kept(image);
+        // Deadlines and a count may have made it too long.
+        INSIDE.holds(image.len(), || fields.len() as u64)
     }
 }
 
@@ -144,17 +145,14 @@ impl HashTree {
             .collect();
         let entries = others.iter().map(|(_, index)| fields[*index as usize].entry_bytes());
         let fill = Fill::of::<Fields>(entries);
-        let in_order = others.clone();
-        sort_by_place(&mut others);
         let field = |index: u32| fields[index as usize].field;
-        if !are_all_different(&others, field) || is_key_twice(&ints, &others, field) {
+        if !arrange(&mut others, fill == Fill::OneLeaf, field) || is_key_twice(&ints, &others, field) {
             return None;
         }
         if !ints.is_empty() {
             tree.text_bytes = ints.iter().map(|(key, value)| int_text_bytes(*key, *value)).sum();
             tree.ints = Some(Box::new(IntMap::of_sorted(&ints)));
         }
-        let others = if fill == Fill::OneLeaf { in_order } else { others };
         tree.fill(fields, &others, fill, at);
         Some(tree)
     }

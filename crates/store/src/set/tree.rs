@@ -2,7 +2,7 @@
 //! an integer is always in the first, so there is one tree in which to look for each.
 use super::image::{INSIDE, Image};
 use super::name::Name;
-use crate::distinct::{are_all_different, sort_by_place};
+use crate::distinct::arrange;
 use crate::halt::{Halt, Stage};
 use crate::key_info::KeyInfo;
 use crate::outside::{Outside, mean_sole};
@@ -66,13 +66,12 @@ impl SetTree {
         ints.sort_unstable();
         let text = |index: u32| members[index as usize];
         let fill = Fill::of::<map::Members>(texts.iter().map(|(_, index)| text(*index).len()));
-        let in_order = texts.clone();
-        sort_by_place(&mut texts);
-        if ints.windows(2).any(|pair| pair[0] == pair[1]) || !are_all_different(&texts, text) {
+        if ints.windows(2).any(|pair| pair[0] == pair[1]) || !arrange(&mut texts, fill == Fill::OneLeaf, text)
+        {
             return None;
         }
         let mut builder = MapBuilder::new(fill);
-        for (hash, index) in if fill == Fill::OneLeaf { in_order } else { texts } {
+        for (hash, index) in texts {
             if let Item::Bytes(text) = text(index) {
                 builder.push(hash, text, (0, &[]), None);
             }

@@ -36,9 +36,10 @@ impl ZSetMut<'_> {
         if !entries.is_sorted_by(|a, b| is_in_order(a, b)) {
             sort(entries);
         }
-        let may_be_image = entries.len() as u64 <= INSIDE.len_max()
+        // An image, or the only leaf of a tree.
+        let is_small = entries.len() as u64 <= INSIDE.len_max()
             && entries.iter().map(|entry| entry.member.len()).max().unwrap_or(0) <= FEW_BYTES_MAX;
-        if may_be_image {
+        if is_small {
             // Their members lie together, so the rest behind the prefix is all of a member.
             if !are_distinct(entries.len(), |index| entries[index].member.parts().1) {
                 return false;
@@ -49,7 +50,12 @@ impl ZSetMut<'_> {
                 self.edit.fill_draft(encoding);
                 return true;
             }
-            self.edit.buffers_mut().text.clear();
+            let set = Sorted::of_whole_image(draft);
+            draft.clear();
+            if let Some(set) = set {
+                self.edit.put_tree(Box::new(ZSetTree { set, encoding }));
+                return true;
+            }
         }
         let Some(set) = Sorted::of_entries(self.edit.rules.seed, entries) else { return false };
         self.edit.put_tree(Box::new(ZSetTree { set, encoding }));
