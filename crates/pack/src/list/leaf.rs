@@ -224,6 +224,13 @@ pub(crate) fn fill<B: Buffer>(buffer: &mut B, items: &[Item<'_>]) {
     }
 }
 
+/// How many of these elements, from the first on, make one leaf of at most `len_max` bytes that is filled at
+/// once, but one at least; 0 where they are integers alone, which take no more bytes than a line needs.
+pub(crate) fn texts_of_one(items: &[Item<'_>], len_max: usize) -> usize {
+    let count = strings::count_that_fits(items, len_max);
+    if items[..count].iter().all(|item| matches!(item, Item::Int(_))) { 0 } else { count }
+}
+
 /// Adds at an end. Nothing moves but where the leaf has to grow; [`Full`] where it must not grow beyond
 /// `len_max` bytes.
 #[inline]

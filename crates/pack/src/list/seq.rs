@@ -66,13 +66,38 @@ impl Seq {
     pub fn of_items(items: &[Item<'_>], limits: &Limits) -> Seq {
         let mut seq = Seq::new();
         if fit_one_leaf(items, limits) {
-            let mut block = Block::with_capacity(0);
-            leaf::fill(&mut block, items);
-            seq.chain.add_end(End::Tail, block, limits);
+            seq.add_whole_leaf(items, limits);
         } else {
-            items.iter().for_each(|item| seq.push_item(End::Tail, *item, limits));
+            seq.append_items(items, limits);
         }
         seq
+    }
+
+    /// Adds elements behind all others, of which the texts that read as integers are integers. What the last
+    /// leaf does not hold makes whole leaves, each written in one pass, without room.
+    pub fn append_items(&mut self, items: &[Item<'_>], limits: &Limits) {
+        let mut rest = items;
+        while let Some((first, others)) = rest.split_first() {
+            if self.push_in_leaf(End::Tail, *first, limits) {
+                rest = others;
+                continue;
+            }
+            let count = leaf::texts_of_one(rest, limits.len_max()).min(limits.count_max());
+            if count == 0 {
+                self.push_leaf(End::Tail, *first, limits);
+                rest = others;
+                continue;
+            }
+            let (whole, others) = rest.split_at(count);
+            self.add_whole_leaf(whole, limits);
+            rest = others;
+        }
+    }
+
+    fn add_whole_leaf(&mut self, items: &[Item<'_>], limits: &Limits) {
+        let mut block = Block::with_capacity(0);
+        leaf::fill(&mut block, items);
+        self.chain.add_end(End::Tail, block, limits);
     }
 
     /// How many elements there are. Costs nothing.
@@ -95,15 +120,23 @@ impl Seq {
     /// As [`Seq::push`], of an element that was classified before.
     #[inline]
     pub fn push_item(&mut self, end: End, item: Item<'_>, limits: &Limits) {
+        if !self.push_in_leaf(end, item, limits) {
+            self.push_leaf(end, item, limits);
+        }
+    }
+
+    /// Adds to the leaf at an end; whether it has room.
+    #[inline(always)]
+    fn push_in_leaf(&mut self, end: End, item: Item<'_>, limits: &Limits) -> bool {
         if let Some(leaf) = self.chain.end_mut(end)
             && (leaf.count as usize) < limits.count_max()
             && leaf::push(&mut leaf.block, end, item, limits.len_max()).is_ok()
         {
             leaf.count += 1;
             debug_assert_eq!(leaf::count(&leaf.block), leaf.count as usize);
-            return;
+            return true;
         }
-        self.push_leaf(end, item, limits);
+        false
     }
 
     #[cold]

@@ -114,6 +114,15 @@ impl Run {
         check(&self.seq, &self.model);
     }
 
+    /// Adds some elements behind the others that come at once.
+    fn append(&mut self) {
+        let count = [0, 1, 40, 300][self.random.below(4) as usize];
+        let values: Vec<Vec<u8>> = (0..count).map(|_| self.value()).collect();
+        let items: Vec<Item<'_>> = values.iter().map(|value| Item::classify(value)).collect();
+        self.seq.append_items(&items, &self.limits);
+        self.model.extend(values);
+    }
+
     fn push(&mut self, end: End) {
         let value = self.value();
         self.seq.push(end, &value, &self.limits);
@@ -157,6 +166,7 @@ impl Run {
             }
             22 => self.remove(at, 3),
             23 if !growing => self.remove(at, 400),
+            23 => self.append(),
             _ => {}
         }
     }

@@ -491,6 +491,22 @@ pub(crate) fn fill<B: Buffer>(buffer: &mut B, items: &[Item<'_>]) {
     header.write(buffer.bytes_mut());
 }
 
+/// How many of these elements, from the first on, [`fill`] makes a leaf of that has at most `len_max` bytes,
+/// but one at least.
+pub(crate) fn count_that_fits(items: &[Item<'_>], len_max: usize) -> usize {
+    let mut column: Option<Column> = None;
+    let mut data = 0;
+    let mut count = 0;
+    for extent in items.iter().map(Extent::of) {
+        let wider = column.map_or_else(|| Column::of(std::iter::once(extent)), |column| column.with(extent));
+        if count > 0 && HEADER + data + extent.len + (count + 1) * wider.bytes() > len_max {
+            break;
+        }
+        (column, data, count) = (Some(wider), data + extent.len, count + 1);
+    }
+    count
+}
+
 /// Makes `buffer` a leaf of `values`, without room, to grow towards `end`. It has a column, because a text
 /// comes next.
 pub(crate) fn start_of_ints<B: Buffer>(buffer: &mut B, end: End, values: &[i64]) {

@@ -10,10 +10,14 @@ use pack::seq::{Limits, Seq};
 
 impl ListMut<'_> {
     /// Adds elements behind all others. The name is that which they give the list one by one. Texts that read
-    /// as integers are integers ([`Item::classify`]). In one step where the list is new, else one by one.
+    /// as integers are integers ([`Item::classify`]). Only those of an image come one by one.
     pub fn append(&mut self, items: &[Item<'_>]) {
         if self.is_new_and_empty() {
             return self.build(items);
+        }
+        let limits = self.edit.rules;
+        if let Some(tree) = self.edit.tree_mut() {
+            return tree.append(items, limits);
         }
         let mut digits = I64Text::new();
         items.iter().for_each(|item| self.push(crate::End::Tail, item.text(&mut digits)));
