@@ -191,10 +191,19 @@ impl Kind {
             return lanes * self.alike;
         }
         let at = self.group_at(group) + LANES;
-        if self.width == 1 {
-            return simd::sum_first(group_of(leaf, at), lanes) as usize;
+        let lens = &leaf[at..at + LANES * self.width];
+        match self.width {
+            1 => simd::sum_first(group_of(leaf, at), lanes) as usize,
+            // A width that is known is summed several at a time.
+            2 => {
+                lens.as_chunks().0[..lanes].iter().map(|len| u32::from(u16::from_le_bytes(*len))).sum::<u32>()
+                    as usize
+            }
+            _ => {
+                lens.as_chunks().0[..lanes].iter().map(|len| u64::from(u32::from_le_bytes(*len))).sum::<u64>()
+                    as usize
+            }
         }
-        leaf[at..at + lanes * self.width].chunks_exact(self.width).map(read_len).sum()
     }
 
     /// The sum of the lengths of the first `count` entries.

@@ -350,10 +350,9 @@ impl<V: Clone, F: Form> Tagged<V, F> {
         let (draft, pointer) = &laid_out::<V, F>(draft, outside);
         let pointer = *pointer;
         let len = entry_len::<F>(draft, pointer);
-        self.reserve(len, 1, len);
+        let (kind, used) = self.reserve(len, 1, len);
         let leaf = self.block.make_mut();
-        let kind = Kind::of(leaf);
-        let back = kind.sum_before(leaf, kind.count) + len;
+        let back = used + len;
         let grown = Kind { has_outside: kind.has_outside | pointer.is_some(), ..kind.with(len) };
         assert!(grown.front_bytes() + back <= leaf.len(), "an entry has room");
         let (uses, grown_uses) = (kind.uses(), grown.uses());
@@ -689,14 +688,12 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     /// Makes the entry `len` bytes long, its content undefined, and moves those after it. Returns its new
     /// distance from the end.
     fn resize(&mut self, slot: Slot, len: usize) -> usize {
-        self.reserve(len, 0, len.saturating_sub(slot.len));
+        let (kind, used) = self.reserve(len, 0, len.saturating_sub(slot.len));
         let back = slot.back - slot.len + len;
         if len == slot.len {
             return back;
         }
         let leaf = self.block.make_mut();
-        let kind = Kind::of(leaf);
-        let used = kind.sum_before(leaf, kind.count);
         let end = leaf.len();
         assert!(slot.back <= used && kind.len(leaf, slot.index) == slot.len, "a stale slot");
         leaf.copy_within(end - used..end - slot.back, end - used + slot.len - len);
@@ -706,8 +703,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
     }
 
     /// Makes sure that there is one owner, that lengths can say `len`, and that there is room for `bytes` and
-    /// `lanes` more.
-    fn reserve(&mut self, len: usize, lanes: usize, bytes: usize) {
+    /// `lanes` more. Returns what the header says then, and how many bytes all entries take.
+    fn reserve(&mut self, len: usize, lanes: usize, bytes: usize) -> (Kind, usize) {
         self.unshare();
         let old = Kind::of(&self.block);
         let kind = old.admitting(len);
@@ -722,6 +719,8 @@ impl<V: Clone, F: Form> Tagged<V, F> {
             let spare = if is_little { bytes } else { 0 };
             self.respread(wanted + spare);
         }
+        debug_assert!(used == self.back_bytes().len() && kind.width == Kind::of(&self.block).width);
+        (kind, used)
     }
 
     /// Moves to a block with `len` bytes of content, rounded up.
