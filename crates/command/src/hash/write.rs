@@ -170,6 +170,7 @@ fn hdel(call: &mut Call<'_, '_>) -> Done {
         call.reply.int(0);
         return Ok(());
     };
+    hash.expect_removals(call.args.len() as u64 - 2);
     let removed = call.args.iter_from(2).filter(|field| hash.remove(field)).count();
     drop(hash);
     call.view.reduced(key, removed as u64, HDEL_EVENT);

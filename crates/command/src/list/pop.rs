@@ -182,9 +182,7 @@ fn popped_word(end: End) -> &'static [u8] {
 fn reply_popped(reply: &mut Reply, mut list: ListMut<'_>, end: End, count: u64) -> u64 {
     let count = count.min(list.len());
     reply.array(count as usize);
-    for _ in 0..count {
-        list.pop(end, |item| reply.item(item));
-    }
+    list.pop_many(end, count, &mut |item| reply.item(item));
     count
 }
 

@@ -82,7 +82,10 @@ fn sadd(call: &mut Call<'_, '_>) -> Done {
 fn srem(call: &mut Call<'_, '_>) -> Done {
     let key = call.key(0);
     let removed = match &mut call.view.set_mut(key) {
-        Ok(Some(set)) => call.args.iter_from(2).map(|member| u64::from(set.remove(member))).sum(),
+        Ok(Some(set)) => {
+            set.expect_removals(call.args.len() as u64 - 2);
+            call.args.iter_from(2).map(|member| u64::from(set.remove(member))).sum()
+        }
         Ok(None) => 0,
         Err(wrong) => return Err((*wrong).into()),
     };

@@ -36,7 +36,7 @@ fn a_pipeline_is_answered_wherever_it_is_split() {
 }
 
 #[test]
-fn a_client_thin_place_its_side_still_gets_its_replies() {
+fn a_client_that_ends_its_side_still_gets_its_replies() {
     let server = start(config());
     let mut client = Client::connect(&server);
     client.send(&[request(&["ECHO", "last words"]), b"*2\r\n$4\r\nECHO\r\n$9\r\nunfin".to_vec()].concat());

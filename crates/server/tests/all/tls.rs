@@ -123,7 +123,7 @@ fn a_long_reply_is_written_as_it_is_read() {
 }
 
 #[test]
-fn a_client_thin_place_its_side_gets_its_replies_and_the_last_words() {
+fn a_client_that_ends_its_side_gets_its_replies_and_the_last_words() {
     let server = start(with_tls());
     let mut client = client(&server);
     client.send(b"ECHO reply\r\n");

@@ -639,6 +639,11 @@ impl<'v> HashMut<'v> {
         spot.is_none()
     }
 
+    /// To be called with the number of fields that the command is about to remove.
+    pub fn expect_removals(&mut self, fields: u64) {
+        self.edit.expect(fields);
+    }
+
     /// Removes a field, and returns whether it was there.
     pub fn remove(&mut self, field: &[u8]) -> bool {
         let at = self.edit.rules.at;

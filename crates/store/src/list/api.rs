@@ -284,6 +284,23 @@ impl<'v> ListMut<'v> {
         }
     }
 
+    /// Removes `count` elements at one end, which exist, and lends each, the outermost first.
+    pub fn pop_many(&mut self, end: End, count: u64, take: &mut dyn FnMut(Item<'_>)) {
+        if count == 0 {
+            return;
+        }
+        let index = if end == End::Head { 0 } else { self.len() - count };
+        if let Some(cut) = self.cut_in_place(index, count) {
+            self.visit_image(end, count, take);
+            self.edit.site.edit_apart(|image| cut.remove(image));
+            return;
+        }
+        self.edit.expect(count);
+        for _ in 0..count {
+            self.pop(end, &mut *take);
+        }
+    }
+
     /// Replaces element `index`, which exists: O(log N).
     pub fn set(&mut self, index: u64, value: &[u8]) {
         if self.set_in_place(index, value) {

@@ -4,8 +4,11 @@
 use super::api::ListMut;
 use super::image::STILL_BYTES_MAX;
 use super::tree::INSIDE;
+use crate::End;
+use base::Item;
 use pack::image;
 use pack::in_place::{Addition, Cut, Replacement};
+use std::ops::ControlFlow;
 
 impl ListMut<'_> {
     /// Adds an element before element `index` or behind all; whether it could be added where the image lies.
@@ -37,6 +40,21 @@ impl ListMut<'_> {
         };
         let Some(replacement) = Replacement::of(image, index, value).filter(fits) else { return false };
         self.edit.site.edit_apart(|image| replacement.make(image)).is_some()
+    }
+
+    /// Lends the `count` outermost elements at an end of an image that was not opened.
+    pub(super) fn visit_image(&self, end: End, count: u64, take: &mut dyn FnMut(Item<'_>)) {
+        let Some(image) = self.image() else { return };
+        let (first, towards) = match end {
+            End::Head => (0, End::Tail),
+            End::Tail => (image::len(image) - 1, End::Head),
+        };
+        let mut left = count;
+        image::visit(image, first, towards, &mut |_, item| {
+            take(item);
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
     }
 
     /// `count` elements from `index` on, if they can be removed where the image lies.

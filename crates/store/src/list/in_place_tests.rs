@@ -40,7 +40,7 @@ fn step(keyspace: &Keyspace, key: &str, twin: &mut Texts, random: &mut Random) {
     with(keyspace, NOW, key, |view, key| {
         let mut list = view.list_or_new(key).expect("a list");
         for _ in 0..1 + random.below(4) / 3 {
-            match random.below(if is_short { 3 } else { 6 }) {
+            match random.below(if is_short { 3 } else { 8 }) {
                 0..=2 => {
                     list.push(end, &text);
                     if end == End::Head {
@@ -56,6 +56,19 @@ fn step(keyspace: &Keyspace, key: &str, twin: &mut Texts, random: &mut Random) {
                         text
                     });
                     assert_eq!(taken, if end == End::Head { twin.pop_front() } else { twin.pop_back() });
+                }
+                5 | 6 => {
+                    let count = random.below(5).min(twin.len() as u64);
+                    let mut taken = Texts::new();
+                    list.pop_many(end, count, &mut |item| {
+                        let mut text = Vec::new();
+                        item.append_to(&mut text);
+                        taken.push_back(text);
+                    });
+                    let mut expected = Texts::new();
+                    let mut pop = || if end == End::Head { twin.pop_front() } else { twin.pop_back() };
+                    expected.extend((0..count).filter_map(|_| pop()));
+                    assert_eq!(taken, expected);
                 }
                 _ => {
                     let (len, count) = (twin.len() as u64, random.below(3).min(twin.len() as u64));

@@ -162,6 +162,11 @@ impl<'v> SetMut<'v> {
         found.is_some_and(|it| self.edit.site.edit_apart(|image| items::remove(image, it)).is_some())
     }
 
+    /// To be called with the number of members that the command is about to remove.
+    pub fn expect_removals(&mut self, members: u64) {
+        self.edit.expect(members);
+    }
+
     /// Removes a member, and returns whether it was one.
     pub fn remove(&mut self, member: &[u8]) -> bool {
         self.remove_item(Item::classify(member))
@@ -189,6 +194,7 @@ impl<'v> SetMut<'v> {
         if staying == 0 {
             return self.pop_all(take);
         }
+        self.edit.expect(count);
         let mut random = self.edit.buffers_mut().random.clone();
         if count > staying.saturating_mul(STAYING_SHARE) {
             self.pop_all_but(staying, &mut random, take);

@@ -459,7 +459,7 @@ fn a_server_ends_while_something_is_written_elsewhere() {
 
 /// A queue of which somebody takes what is at an end.
 #[test]
-fn a_search_thin_place_near_an_end_of_a_long_list_stays_on_its_worker() {
+fn a_search_that_ends_near_an_end_of_a_long_list_stays_on_its_worker() {
     let server = server();
     let mut client = server.client().unwrap();
     fill(&mut client, "RPUSH long", (0..5 * MANY).map(|n| format!("element:{n}")));
