@@ -27,9 +27,9 @@ pub use crate::tree::end::End;
 const LONG_LEAVES: u64 = 16;
 /// A leaf at an end of a shorter list that has lost elements gives back its room where it is one part in so
 /// many. So a list that is a queue, or is cut to a length, takes little more than one that was just built,
-/// and two bytes are copied for one that goes. Where elements are long, of [`LONG_BYTES`] and more, a few of
+/// and five bytes are copied for one that goes. Where elements are long, of [`LONG_BYTES`] and more, a few of
 /// them are all of the list, and seven are copied for one: that is little beside what else is done with it.
-const SPARSE_PART: usize = 3;
+const SPARSE_PART: usize = 6;
 const SPARSE_PART_OF_LONG: usize = 8;
 const LONG_BYTES: usize = 128;
 /// Smaller leaves stay as they are.

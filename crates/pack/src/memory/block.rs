@@ -178,11 +178,12 @@ impl Block {
     /// Replaces the `removed` bytes at `at` by `inserted` zeros and lends them to be filled. The block grows
     /// by the least step there is, and moves to a smaller allocation once a quarter would be empty.
     pub(crate) fn gap(&mut self, at: usize, removed: usize, inserted: usize) -> &mut [u8] {
-        self.gap_in((at, removed, inserted), 0, Block::with_capacity)
+        let fits = self.fits(self.len() - removed + inserted);
+        self.gap_in((at, removed, inserted), fits, Block::with_capacity)
     }
 
     /// The same without the room of a growth step: the block grows to what is needed, and `more` bytes that
-    /// the caller asks for next.
+    /// the caller asks for next, and moves once a sixth would be empty.
     pub(crate) fn gap_tightly(
         &mut self,
         at: usize,
@@ -190,21 +191,23 @@ impl Block {
         inserted: usize,
         more: usize,
     ) -> &mut [u8] {
-        let fresh = |len| Block::of_size(alloc::rounded_least(HEADER_BYTES + len));
-        self.gap_in((at, removed, inserted), more, fresh)
+        let least = |len| alloc::rounded_least(HEADER_BYTES + len + more);
+        let len = self.len() - removed + inserted;
+        let fits = len + more <= self.capacity() && least(len) * 6 >= self.size() * 5;
+        self.gap_in((at, removed, inserted), fits, |len| Block::of_size(least(len)))
     }
 
     #[inline(always)]
     fn gap_in(
         &mut self,
         (at, removed, inserted): (usize, usize, usize),
-        more: usize,
+        fits: bool,
         fresh: impl FnOnce(usize) -> Block,
     ) -> &mut [u8] {
         let old_len = self.len();
         assert!(at <= old_len && removed <= old_len - at, "gap {at}+{removed} of {old_len}");
         let len = old_len - removed + inserted;
-        if self.is_sole() && self.fits(len + more) {
+        if self.is_sole() && fits && len <= self.capacity() {
             let tail = old_len - at - removed;
             // SAFETY: sole owner; both tails lie within the capacity, since `old_len` and `len` do.
             unsafe {
@@ -220,9 +223,9 @@ impl Block {
                 self.set_len(len);
             }
         } else if self.is_sole() {
-            self.rebuild(at, removed, inserted, fresh(len + more));
+            self.rebuild(at, removed, inserted, fresh(len));
         } else {
-            count_copied(|| self.rebuild(at, removed, inserted, fresh(len + more)));
+            count_copied(|| self.rebuild(at, removed, inserted, fresh(len)));
         }
         // SAFETY: sole owner now; `at + inserted` is at most `len`, all of it initialised.
         unsafe { std::slice::from_raw_parts_mut(self.start().add(at), inserted) }
