@@ -133,20 +133,27 @@ fn turn(
     requests: usize,
     random: &mut Random,
 ) -> Result<usize, String> {
-    let (request, places) = request(operation);
+    let requests_in_turn: Vec<_> = operation.request.split(" ; ").map(request).collect();
+    let (mut next, mut digits) = (0, DRAWN.to_vec());
     let mut write = |out: &mut Vec<u8>| {
+        let (request, places) = &requests_in_turn[next % requests_in_turn.len()];
         let start = out.len();
-        out.extend_from_slice(&request);
-        for place in &places {
-            draw(&mut out[start + place..][..DRAWN.len()], operation.keys, random);
+        out.extend_from_slice(request);
+        for place in places {
+            if next.is_multiple_of(requests_in_turn.len()) {
+                draw(&mut digits, operation.keys, random);
+            }
+            out[start + place..][..DRAWN.len()].copy_from_slice(&digits);
         }
+        next += 1;
     };
     crowd.take_turn(&mut Turn { requests, depth: DEPTH, write: &mut write })
 }
 
 /// The request, and where numbers are drawn in it.
-fn request(operation: &Operation) -> (Vec<u8>, Vec<usize>) {
-    let text = operation.request.replace("100B", &"v".repeat(100)).replace("10KB", &"x".repeat(10_000));
+fn request(text: &str) -> (Vec<u8>, Vec<usize>) {
+    let values = [("100B", "v".repeat(100)), ("300B", "w".repeat(300)), ("10KB", "x".repeat(10_000))];
+    let text = values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
     let drawn = String::from_utf8_lossy(DRAWN);
     let text = repeated(&text);
     let words: Vec<String> = text.split_whitespace().map(|word| word.replace('#', &drawn)).collect();
@@ -203,9 +210,7 @@ mod tests {
 
     #[test]
     fn numbers_are_drawn_where_a_request_has_a_mark() {
-        let operation =
-            Operation { name: "set", data: "", request: "SET key:# 100B #", keys: 1_000, consumes: false };
-        let (request, places) = request(&operation);
+        let (request, places) = request("SET key:# 100B #");
         let text = String::from_utf8(request.clone()).unwrap();
         let value = "v".repeat(100);
         let expected = format!(

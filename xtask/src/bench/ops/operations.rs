@@ -5,8 +5,9 @@ pub(super) struct Operation {
     pub(super) name: &'static str,
     /// What is there beforehand, by its name in [`FILLS`]; empty: nothing.
     pub(super) data: &'static str,
-    /// Its words. `#` is a number of twelve digits below `keys`, drawn anew for each request; `100B` and
-    /// `10KB` are values. `[words]*9` at its end are nine times these words.
+    /// Its words. `#` is a number of twelve digits below `keys`, drawn anew for each request; `100B`, `300B`
+    /// and `10KB` are values. `[words]*9` at its end are nine times these words. Requests with ` ; ` between
+    /// them are sent one after the other, with the number that was drawn for the first.
     pub(super) request: &'static str,
     pub(super) keys: u64,
     /// The operation takes away what it works on, so the data is made again for each turn.
@@ -201,6 +202,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     of("smove of 90", "set-90", "SMOVE y:# y:# word31", 20_000),
     of("rpoplpush of 50", "list-50", "RPOPLPUSH q:# q:#", 20_000),
     of("rpoplpush of 5 jobs", "jobs-5", "RPOPLPUSH j:# j:#", 20_000),
+    of("rpop lpush of 5 jobs", "jobs-5", "RPOP j:# ; LPUSH j:# 300B", 20_000),
+    of("lpop rpush of 5 jobs", "jobs-5", "LPOP j:# ; RPUSH j:# 300B", 20_000),
+    of("lpush ltrim of 5 jobs", "jobs-5", "LPUSH j:# 300B ; LTRIM j:# 0 4", 20_000),
+    of("hget of 10x150B", "hash-10x150B", "HGET g:# field:7", 20_000),
+    of("hincrby of 10x150B", "hash-10x150B", "HINCRBY g:# count 1", 20_000),
+    of("hset hdel of 10x150B", "hash-10x150B", "HSET g:# new 100B ; HDEL g:# new", 20_000),
+    of("sadd srem of 90", "set-90", "SADD y:# another ; SREM y:# another", 20_000),
+    of("setrange of 1200B", "text-1200B", "SETRANGE t:# 600 changed", 20_000),
     of("lindex of 50", "list-50", "LINDEX q:# 31", 20_000),
     of("lset of 50", "list-50", "LSET q:# 31 word30", 20_000),
     of("lrange of 50", "list-50", "LRANGE q:# 0 -1", 20_000),
@@ -354,6 +363,10 @@ pub(super) const FILLS: &[(&str, Fill)] = &[
             elements("RPUSH", &format!("j:{n}"), 0..5, |i| format!("{i}{}", "x".repeat(300)))
         })
     }),
+    ("hash-10x150B", |send| {
+        keyed(send, 20_000, |n| pairs("HSET", "g", n, 10, |i| (format!("field:{i}"), "v".repeat(150))))
+    }),
+    ("text-1200B", |send| keyed(send, 20_000, |n| vec!["SET".into(), format!("t:{n}"), "x".repeat(1_200)])),
     ("set-90", |send| {
         keyed(send, 20_000, |n| elements("SADD", &format!("y:{n}"), 0..90, |i| format!("word{i}")))
     }),
