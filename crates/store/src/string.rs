@@ -345,7 +345,7 @@ impl<R, F: FnOnce(&mut [u8], Growth) -> R> TextEdit<R> for OfBytes<F> {
 
 /// Whether a string inside its entry is named "raw" and would be kept as it is after any edit that leaves its
 /// length: it is too long for an integer and for "embstr".
-fn is_raw_whatever_it_says(shape: Shape, item: Item<'_>) -> bool {
+fn stays_raw(shape: Shape, item: Item<'_>) -> bool {
     matches!(shape, Shape::Bytes | Shape::BytesRaw) && item.len() > EMBSTR_BYTES_MAX
 }
 
@@ -446,7 +446,7 @@ impl EditContext<'_> {
     ) -> Result<R, E> {
         let meta = before.meta;
         let item = string_value(meta, entry.inline(), entry.outside())?;
-        if is_raw_whatever_it_says(meta.shape(), item) && edit.keeps_length(item.len()) {
+        if stays_raw(meta.shape(), item) && edit.keeps_length(item.len()) {
             check(item.text(&mut I64Text::new()))?;
             return Ok(edit.make_in_place(meta.value_mut(entry.inline_mut())));
         }

@@ -1,11 +1,10 @@
 //! Strings and lists as commands see them: what they are called, where they lie, and what an edit leaves.
-use crate::keyspace::tests::{NOW, keyspace, set, with};
+use crate::keyspace::tests::{NOW, each_frozen, keyspace, set, text_of, with};
 use crate::{
     AddError, Deadline, End, Expiry, Fill, Form, Growth, KeyInfo, Keyspace, Kind, LookUp, Policy, Settings,
     WrongType,
 };
 use base::{Item, Millis};
-use std::ops::ControlFlow;
 
 fn info(keyspace: &Keyspace, key: &str) -> KeyInfo {
     with(keyspace, NOW, key, |view, key| view.info(key)).expect("the key is there")
@@ -157,15 +156,12 @@ fn bytes_within_a_string_change_where_they_lie_and_in_no_copy_of_it() {
         let expected =
             with(&keyspace, NOW, "k", |view, key| view.string(key).map(|it| it.map(|it| it.len())));
         assert_eq!(expected, Ok(Some(len)));
-        let (frozen, before) = (keyspace.freeze(NOW, Policy::NoEviction), text_of(&keyspace, "k"));
+        let (frozen, before) = (keyspace.freeze(NOW, Policy::NoEviction), string_of(&keyspace, "k"));
         edit();
-        assert_ne!(text_of(&keyspace, "k"), before, "{len} bytes");
-        for shard in frozen.into_dbs().flat_map(|db| db.into_shards()) {
-            let _ = shard.visit(&mut |entry| {
-                assert_eq!(entry.value.string().map(text), Some(before.clone()), "{len} bytes");
-                ControlFlow::Continue(())
-            });
-        }
+        assert_ne!(string_of(&keyspace, "k"), before, "{len} bytes");
+        each_frozen(frozen, |entry| {
+            assert_eq!(entry.value.string().map(text_of), Some(before.clone()), "{len} bytes");
+        });
         assert_eq!(info(&keyspace, "k").encoding, "raw");
         let deadline = with(&keyspace, NOW, "k", |view, key| view.deadline(key));
         assert_eq!(deadline == Some(Deadline::Never), matches!(expiry, Expiry::Clear));
@@ -178,14 +174,9 @@ fn bytes_within_a_string_change_where_they_lie_and_in_no_copy_of_it() {
     });
 }
 
-fn text(item: Item<'_>) -> Vec<u8> {
-    let mut text = Vec::new();
-    item.append_to(&mut text);
-    text
-}
-
-fn text_of(keyspace: &Keyspace, key: &str) -> Vec<u8> {
-    with(keyspace, NOW, key, |view, key| view.string(key).expect("a string").map(text)).expect("it is there")
+fn string_of(keyspace: &Keyspace, key: &str) -> Vec<u8> {
+    with(keyspace, NOW, key, |view, key| view.string(key).expect("a string").map(text_of))
+        .expect("it is there")
 }
 
 #[test]

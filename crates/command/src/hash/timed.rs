@@ -97,6 +97,9 @@ fn hgetdel(call: &mut Call<'_, '_>) -> Done {
     let mut hash = call.view.hash_mut(key)?;
     let fields = Named::parse(call.args, 2, Error::numfields_not_positive)?;
     call.reply.array(fields.count());
+    if let Some(hash) = &mut hash {
+        hash.expect_removals(fields.count() as u64);
+    }
     let mut changes = 0;
     for field in fields.iter() {
         match hash.as_ref().and_then(|hash| hash.get(field)) {

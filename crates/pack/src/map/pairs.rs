@@ -282,6 +282,10 @@ pub fn find_behind(image: &[u8], field: Item<'_>, end: usize) -> Option<Spot> {
     let body = head.body(&field);
     let (sought, (_, first)) = ((head.header, Probe::new(body), 1 + body.len()), front(image));
     let begin = end.max(first);
+    // Whoever goes on behind another field has asked for the image before.
+    if begin == first {
+        prefetch_walk(image);
+    }
     find_among(image, &sought, begin).or_else(|| match begin > first {
         true => find_among(&image[..begin], &sought, first),
         false => None,
@@ -306,7 +310,6 @@ pub(crate) fn find_by(
 
 #[inline(always)]
 fn find_among(image: &[u8], (header, probe, bytes): &(u8, Probe<'_>, usize), mut at: usize) -> Option<Spot> {
-    prefetch_walk(&image[at..]);
     while let Some(&here) = image.get(at) {
         if here == *header {
             if probe.is_at(image, at + 1) {

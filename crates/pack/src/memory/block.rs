@@ -178,8 +178,7 @@ impl Block {
     /// Replaces the `removed` bytes at `at` by `inserted` zeros and lends them to be filled. The block grows
     /// by the least step there is, and moves to a smaller allocation once a quarter would be empty.
     pub(crate) fn gap(&mut self, at: usize, removed: usize, inserted: usize) -> &mut [u8] {
-        let fits = self.fits(self.len() - removed + inserted);
-        self.gap_in((at, removed, inserted), fits, Block::with_capacity)
+        self.gap_in((at, removed, inserted), Block::fits, Block::with_capacity)
     }
 
     /// The same without the room of a growth step: the block grows to what is needed, and `more` bytes that
@@ -192,8 +191,7 @@ impl Block {
         more: usize,
     ) -> &mut [u8] {
         let least = |len| alloc::rounded_least(HEADER_BYTES + len + more);
-        let len = self.len() - removed + inserted;
-        let fits = len + more <= self.capacity() && least(len) * 6 >= self.size() * 5;
+        let fits = |block: &Block, len| len + more <= block.capacity() && least(len) * 6 >= block.size() * 5;
         self.gap_in((at, removed, inserted), fits, |len| Block::of_size(least(len)))
     }
 
@@ -201,13 +199,13 @@ impl Block {
     fn gap_in(
         &mut self,
         (at, removed, inserted): (usize, usize, usize),
-        fits: bool,
+        fits: impl FnOnce(&Block, usize) -> bool,
         fresh: impl FnOnce(usize) -> Block,
     ) -> &mut [u8] {
         let old_len = self.len();
         assert!(at <= old_len && removed <= old_len - at, "gap {at}+{removed} of {old_len}");
         let len = old_len - removed + inserted;
-        if self.is_sole() && fits && len <= self.capacity() {
+        if self.is_sole() && fits(self, len) && len <= self.capacity() {
             let tail = old_len - at - removed;
             // SAFETY: sole owner; both tails lie within the capacity, since `old_len` and `len` do.
             unsafe {

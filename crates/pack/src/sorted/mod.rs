@@ -105,27 +105,25 @@ impl Sorted {
 
     /// The set that an image holds (see [`image`]).
     pub fn of_image(image: &[u8]) -> Sorted {
-        let mut set = Sorted::new();
-        let leaf = Scored::open(image);
-        if leaf.count() > 0 {
-            let mark = ScoreMark { count: leaf.count() as u64, least: leaf.score(0) };
-            set.tree.plant(mark, Block::from_slice(image));
+        match Scored::open(image).count() {
+            0 => Sorted::new(),
+            _ => Sorted::of_leaf(Block::from_slice(image)),
         }
+    }
+
+    /// The set of one leaf, which is not empty.
+    fn of_leaf(block: Block) -> Sorted {
+        let (mut set, leaf) = (Sorted::new(), Scored::open(&block));
+        let mark = ScoreMark { count: leaf.count() as u64, least: leaf.score(0) };
+        set.tree.plant(mark, block);
         set
     }
 
     /// The same without room, for a set that is loaded; None where the image is too large for a leaf.
     pub fn of_whole_image(image: &[u8]) -> Option<Sorted> {
-        let leaf = Scored::open(image);
-        let fits = (1..=COUNT_MAX).contains(&leaf.count()) && image.len() <= BYTES_MAX;
-        fits.then(|| {
-            let mark = ScoreMark { count: leaf.count() as u64, least: leaf.score(0) };
-            Sorted {
-                tree: Tree::of_leaves(vec![(mark, Block::fitting(image))]),
-                index: None,
-                long_runs: None,
-            }
-        })
+        let count = Scored::open(image).count();
+        let fits = (1..=COUNT_MAX).contains(&count) && image.len() <= BYTES_MAX;
+        fits.then(|| Sorted::of_leaf(Block::fitting(image)))
     }
 
     /// The only leaf of a set that has no other, which is an image.

@@ -1,5 +1,5 @@
 //! Hashes of a few fields that have a block of their own, edited one field a command, beside snapshots.
-use crate::keyspace::tests::{NOW, keyspace, with};
+use crate::keyspace::tests::{NOW, each_frozen, keyspace, text_of, with};
 use crate::{Hash, Key, Keyspace, Lifetime, Policy, Settings, View};
 use base::Millis;
 use base::random::Random;
@@ -11,10 +11,7 @@ type Twin = Vec<(Vec<u8>, Vec<u8>)>;
 fn pairs_of(hash: &Hash<'_>) -> Twin {
     let mut pairs = Twin::new();
     let _ = hash.visit(&mut |field, value| {
-        let (mut pair, mut text) = (Vec::new(), Vec::new());
-        field.append_to(&mut pair);
-        value.append_to(&mut text);
-        pairs.push((pair, text));
+        pairs.push((text_of(field), text_of(value)));
         ControlFlow::Continue(())
     });
     pairs
@@ -88,12 +85,9 @@ fn fields_that_come_change_and_go_show_in_no_snapshot_and_keep_their_order() {
         }
         for (frozen, twin) in snapshots {
             let mut seen = Twin::new();
-            for shard in frozen.into_dbs().flat_map(|db| db.into_shards()) {
-                let _ = shard.visit(&mut |entry| {
-                    seen = pairs_of(&entry.value.hash().expect("a hash"));
-                    ControlFlow::Continue(())
-                });
-            }
+            each_frozen(frozen, |entry| {
+                seen = pairs_of(&entry.value.hash().expect("a hash"));
+            });
             assert_eq!(sorted(seen), sorted(twin), "seed {seed}");
         }
     }

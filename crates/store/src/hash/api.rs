@@ -612,12 +612,11 @@ impl<'v> HashMut<'v> {
         lifetime: Lifetime,
     ) -> bool {
         let (entries, last) = (self.edit.rules.limits.entries, self.last);
-        let mut may_be_timed = self.edit.state.may_be_timed;
+        let before = spot.map_or(Deadline::Never, |spot| kept(&pairs::read(self.image(), spot)).deadline);
+        let mark = Mark::new(lifetime.deadline(before));
+        self.edit.state.may_be_timed |= mark.bytes().is_some();
         let draft = self.draft_mut();
         let bytes_before = draft.len();
-        let before = spot.map_or(Deadline::Never, |spot| kept(&pairs::read(draft, spot)).deadline);
-        let mark = Mark::new(lifetime.deadline(before));
-        may_be_timed |= mark.bytes().is_some();
         let end = spot.map(|spot| pairs::set(draft, spot, value, mark.bytes()));
         if end.is_none() {
             pairs::push(draft, name, value, mark.bytes());
@@ -634,7 +633,7 @@ impl<'v> HashMut<'v> {
                 self.edit.grow();
             }
         }
-        (self.edit.state.may_be_timed, self.last) = (may_be_timed, last);
+        self.last = last;
         self.note_set(end);
         spot.is_none()
     }

@@ -1,9 +1,13 @@
 //! The keyspace as a whole, as commands and the server use it: locks, databases, counters, scans, flushes.
-use crate::{Deadline, End, Expiry, Form, Garbage, Key, Keyspace, KeyspaceOptions, Kind, Settings, View};
-use base::Millis;
+use crate::{
+    Deadline, End, Expiry, Form, Frozen, FrozenEntry, Garbage, Key, Keyspace, KeyspaceOptions, Kind,
+    Settings, View,
+};
 use base::hash::Seed;
 use base::random::Random;
+use base::{Item, Millis};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 pub(crate) const NOW: Millis = Millis(1_790_000_000_000);
 
@@ -20,6 +24,23 @@ pub(crate) fn with<R>(
     let settings = Settings::default();
     let (mut view, key) = keyspace.lock_one(0, now, &settings, key.as_bytes());
     act(&mut view, &key)
+}
+
+/// Shows all that was frozen.
+pub(crate) fn each_frozen(frozen: Frozen, mut show: impl FnMut(FrozenEntry<'_>)) {
+    for shard in frozen.into_dbs().flat_map(|db| db.into_shards()) {
+        let _ = shard.visit(&mut |entry| {
+            show(entry);
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+/// The text of an element.
+pub(crate) fn text_of(item: Item<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    item.append_to(&mut text);
+    text
 }
 
 pub(crate) fn set(keyspace: &Keyspace, key: &str, value: &str, expiry: Expiry) {

@@ -1,5 +1,5 @@
 //! Lists of a few elements of some hundred bytes, pushed and popped one element a command, beside snapshots.
-use crate::keyspace::tests::{NOW, keyspace, with};
+use crate::keyspace::tests::{NOW, each_frozen, keyspace, text_of, with};
 use crate::{Deadline, End, Keyspace, List, Policy};
 use base::Millis;
 use base::random::Random;
@@ -11,9 +11,7 @@ type Texts = VecDeque<Vec<u8>>;
 fn texts_of(list: &List<'_>) -> Texts {
     let mut texts = Texts::new();
     list.visit(0, End::Tail, &mut |_, item| {
-        let mut text = Vec::new();
-        item.append_to(&mut text);
-        texts.push_back(text);
+        texts.push_back(text_of(item));
         ControlFlow::Continue(())
     });
     texts
@@ -50,20 +48,14 @@ fn step(keyspace: &Keyspace, key: &str, twin: &mut Texts, random: &mut Random) {
                     }
                 }
                 3 | 4 => {
-                    let taken = list.pop(end, |item| {
-                        let mut text = Vec::new();
-                        item.append_to(&mut text);
-                        text
-                    });
+                    let taken = list.pop(end, text_of);
                     assert_eq!(taken, if end == End::Head { twin.pop_front() } else { twin.pop_back() });
                 }
                 5 | 6 => {
                     let count = random.below(5).min(twin.len() as u64);
                     let mut taken = Texts::new();
                     list.pop_many(end, count, &mut |item| {
-                        let mut text = Vec::new();
-                        item.append_to(&mut text);
-                        taken.push_back(text);
+                        taken.push_back(text_of(item));
                     });
                     let mut expected = Texts::new();
                     let mut pop = || if end == End::Head { twin.pop_front() } else { twin.pop_back() };
@@ -98,12 +90,9 @@ fn pushes_and_pops_at_the_ends_show_in_no_snapshot_and_keep_the_deadline() {
         }
         for (frozen, twin) in snapshots {
             let mut seen = Texts::new();
-            for shard in frozen.into_dbs().flat_map(|db| db.into_shards()) {
-                let _ = shard.visit(&mut |entry| {
-                    seen = texts_of(&entry.value.list().expect("a list"));
-                    ControlFlow::Continue(())
-                });
-            }
+            each_frozen(frozen, |entry| {
+                seen = texts_of(&entry.value.list().expect("a list"));
+            });
             assert_eq!(seen, twin, "seed {seed}");
         }
         let left = with(&keyspace, deadline, "queue", |view, key| view.list(key).expect("none").is_some());

@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `api.rs` | a list as commands see it, inside its entry or outside |
-//! | `in_place.rs` | edits at the ends of a list inside its entry, made where it lies |
+//! | `in_place.rs` | edits of a list inside its entry, made where it lies |
 //! | `build.rs` | a list made of many elements at once |
 //! | `image.rs` | a list inside its entry |
 //! | `tree.rs` | a list outside its entry |

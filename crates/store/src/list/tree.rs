@@ -56,12 +56,8 @@ impl ListTree {
 
     /// Adds elements behind all others, as if they came one by one.
     pub(crate) fn append(&mut self, items: &[Item<'_>], limits: &Limits) {
-        let len = self.seq.len();
-        for (item, before) in items.iter().zip(len..) {
-            let bytes = self.listpack_bytes.unwrap_or(u64::MAX / 2) + item.len() as u64;
-            if self.encoding == Encoding::Listpack && listpack::exceeds(limits.fill, bytes, before + 1) {
-                self.encoding = Encoding::Quicklist;
-            }
+        for (item, elements) in items.iter().zip(1..) {
+            self.announce(elements, item.len() as u64, limits);
             self.grow(listpack::entry_bytes(*item));
         }
         self.seq.append_items(items, limits);

@@ -1,20 +1,15 @@
 //! Sets of some dozen members that have a block of their own, edited one member a command, beside snapshots.
 use super::read::Set;
-use crate::keyspace::tests::{NOW, keyspace, with};
+use crate::keyspace::tests::{NOW, each_frozen, keyspace, text_of, with};
 use crate::{Policy, SetMut};
 use base::random::Random;
-use std::ops::ControlFlow;
 
 /// Members in the order in which they came.
 type Twin = Vec<Vec<u8>>;
 
 fn members(set: &Set<'_>) -> Twin {
     let mut all = Twin::new();
-    set.for_each(&mut |member| {
-        let mut text = Vec::new();
-        member.append_to(&mut text);
-        all.push(text);
-    });
+    set.for_each(&mut |member| all.push(text_of(member)));
     all
 }
 
@@ -59,12 +54,9 @@ fn members_that_come_and_go_show_in_no_snapshot_and_keep_their_order() {
             }
         }
         for (frozen, twin) in snapshots {
-            for shard in frozen.into_dbs().flat_map(|db| db.into_shards()) {
-                let _ = shard.visit(&mut |entry| {
-                    assert_eq!(entry.value.set().map(|set| members(&set)), Some(twin.clone()), "seed {seed}");
-                    ControlFlow::Continue(())
-                });
-            }
+            each_frozen(frozen, |entry| {
+                assert_eq!(entry.value.set().map(|set| members(&set)), Some(twin.clone()), "seed {seed}");
+            });
         }
     }
 }
