@@ -5,6 +5,7 @@ use crate::core::call::ServerCommand;
 pub(crate) const FAMILIES: &[&[&ServerCommand]] = &[
     super::acl::COMMANDS,
     super::client::COMMANDS,
+    super::cluster::COMMANDS,
     super::command_info::COMMANDS,
     super::commandlog::COMMANDS,
     super::config::COMMANDS,

@@ -11,6 +11,7 @@
 //! random requests.
 mod acl;
 pub(crate) mod client;
+mod cluster;
 pub(crate) mod command_info;
 pub(crate) mod commandlog;
 mod config;

@@ -510,6 +510,10 @@ pub(crate) fn client_memory_is_unlimited() -> Error {
     Error::custom("ERR maxmemory-clients is disabled.")
 }
 
+pub(crate) fn no_cluster() -> Error {
+    Error::custom("ERR This instance has cluster support disabled")
+}
+
 pub(crate) fn not_a_listpack() -> Error {
     Error::custom("ERR Not a listpack encoded object.")
 }

@@ -465,7 +465,7 @@ mod tests {
             assert!(registry.find(gone.as_bytes()).is_none(), "{gone}");
         }
         assert_eq!(registry.callable().count(), registry.rows.len() - 1);
-        let hardened = [rename("SYNC", ""), rename("cluster", "hidden"), rename("get", "sync")];
+        let hardened = [rename("SYNC", ""), rename("failover", "hidden"), rename("get", "sync")];
         let registry = Registry::renamed(FAMILIES, &hardened).unwrap();
         assert_eq!(registry.find(b"sync").unwrap().name, "GET");
         assert!(registry.find(b"hidden").is_none());
@@ -478,7 +478,7 @@ mod tests {
             (vec![rename("get", ""), rename("get", "x")], "No such command in rename-command"),
             (vec![rename("get", "set")], "Target command name already exists"),
             (vec![rename("get", "SYNC")], "Target command name already exists"),
-            (vec![rename("cluster", "get")], "Target command name already exists"),
+            (vec![rename("failover", "get")], "Target command name already exists"),
             (vec![rename("sync", ""), rename("sync", "x")], "No such command in rename-command"),
             (
                 vec![rename("get", "12345678-a-12345678"), rename("set", "12345678-b-12345678")],

@@ -30,7 +30,7 @@ impl Catalog {
     /// A catalog of these commands, which stand in the order of their numbers, and of those that are absent.
     pub(crate) fn new(mut all: Vec<Known>) -> Catalog {
         let present = all.len();
-        all.append(&mut absent::known(present));
+        all.extend(absent::known());
         let numbers = all.iter().enumerate().map(|(number, known)| (known.name.clone(), number)).collect();
         Catalog { all, present, numbers }
     }
