@@ -11,7 +11,11 @@ pub enum Item<'a> {
 impl<'a> Item<'a> {
     /// `value` as it is stored: an integer if it is the canonical text of an `i64`. Costs one pass over a
     /// text of at most 20 bytes, and a look at the first byte of most others.
+    #[inline]
     pub fn classify(value: &'a [u8]) -> Item<'a> {
+        if !matches!(value, [b'-' | b'0'..=b'9', ..]) {
+            return Item::Bytes(value);
+        }
         match crate::text::parse_i64(value) {
             Some(n) => Item::Int(n),
             None => Item::Bytes(value),
@@ -19,6 +23,7 @@ impl<'a> Item<'a> {
     }
 
     /// The length of the text in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Item::Bytes(b) => b.len(),

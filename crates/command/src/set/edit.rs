@@ -98,19 +98,22 @@ fn srem(call: &mut Call<'_, '_>) -> Done {
 /// changes.
 fn smove(call: &mut Call<'_, '_>) -> Done {
     let (source, destination, member) = (call.key(0), call.key(1), call.args.at(3));
+    let is_same = source.bytes() == destination.bytes();
     let Some(set) = call.view.set(source)? else {
         call.reply.int(0);
         return Ok(());
     };
-    let is_there = set.contains(member);
+    let mut is_there = is_same && set.contains(member);
     if call.view.kind(destination).is_some_and(|kind| kind != Kind::Set) {
         return Err(Error::wrong_type());
     }
-    if is_there && source.bytes() != destination.bytes() {
-        let _ = call.view.set_mut(source)?.map(|mut set| set.remove(member));
-        call.view.reduced(source, 1, SREM_EVENT);
-        let is_new = call.view.set_or_new(destination)?.insert(member);
-        call.view.changed(destination, u64::from(is_new), SADD_EVENT);
+    if !is_same {
+        is_there = call.view.set_mut(source)?.is_some_and(|mut set| set.remove(member));
+        if is_there {
+            call.view.reduced(source, 1, SREM_EVENT);
+            let is_new = call.view.set_or_new(destination)?.insert(member);
+            call.view.changed(destination, u64::from(is_new), SADD_EVENT);
+        }
     }
     call.reply.int(i64::from(is_there));
     Ok(())

@@ -44,9 +44,8 @@ pub(super) fn load(
 ) -> Result<Loaded, Broken> {
     let settings = view.settings();
     let mut stream = view.stream_or_new(key).expect("the key holds nothing");
-    let mut entries = Entries { stream: &mut stream, settings };
     for _ in 0..reader.length()? {
-        load_node(&mut entries, reader)?;
+        load_node(&mut stream, settings, reader)?;
     }
     let (len, last_id) = (reader.length()?, id(reader)?);
     if len != stream.len() || stream.last_entry_id().is_some_and(|last| last > last_id) {
@@ -78,41 +77,35 @@ fn raw_id(bytes: [u8; 16]) -> Id {
     Id { ms: (number >> 64) as u64, seq: number as u64 }
 }
 
-/// The stream to which the entries that are read are added, and the settings in force.
-struct Entries<'s> {
-    stream: &'s mut Stream,
-    settings: &'s store::Settings,
-}
-
-fn load_node(entries: &mut Entries<'_>, reader: &mut Reader<impl Source>) -> Result<(), Broken> {
+fn load_node(
+    stream: &mut Stream,
+    settings: &store::Settings,
+    reader: &mut Reader<impl Source>,
+) -> Result<(), Broken> {
     let first = reader.element()?.try_into().map(raw_id);
     let Ok(first) = first else { return reader.broken("an id has not 16 bytes") };
     let at = reader.source.at();
     let mut listpack = Listpack::new(reader.string()?).map_err(|broken| in_block(broken, at))?;
-    load_entries(entries, first, &mut listpack).map_err(|broken| in_block(broken, at))
+    let last = stream.last_entry_id();
+    let mut node = Node { stream, settings, first, last, names: Vec::new(), values: Vec::new() };
+    node.load(&mut listpack).map_err(|broken| in_block(broken, at))
 }
 
 fn broken<R>(what: &'static str) -> Result<R, classic::Broken> {
     Err(classic::Broken { what, at: 0 })
 }
 
-fn load_entries(
-    entries: &mut Entries<'_>,
+/// A node that is read, and the stream to which its entries are added.
+struct Node<'s, 'b> {
+    stream: &'s mut Stream,
+    settings: &'s store::Settings,
+    /// The id of its first entry.
     first: Id,
-    listpack: &mut Listpack<'_>,
-) -> Result<(), classic::Broken> {
-    let (count, deleted) = (listpack.int()?, listpack.int()?);
-    let names = names(listpack)?;
-    if listpack.int()? != 0 || count < 0 || deleted < 0 {
-        return broken("a node of a stream begins as none does");
-    }
-    for _ in 0..count.saturating_add(deleted) {
-        load_entry(entries, first, listpack, &names)?;
-    }
-    match listpack.next_entry()? {
-        None => Ok(()),
-        Some(_) => broken("a node of a stream has more entries than it is said to have"),
-    }
+    /// The last id of the stream so far.
+    last: Option<Id>,
+    /// The names of the entry that is being read, where they are not those of the first; its values.
+    names: Vec<Vec<u8>>,
+    values: Vec<Item<'b>>,
 }
 
 /// Reads how many field names there are, and the names.
@@ -131,12 +124,13 @@ fn text(listpack: &mut Listpack<'_>) -> Result<Vec<u8>, classic::Broken> {
 }
 
 /// The fields of an entry.
-struct Row<'r, 'b> {
+struct Row<'r> {
     names: &'r [Vec<u8>],
-    values: Vec<Item<'b>>,
+    values: &'r [Item<'r>],
+    text_bytes: usize,
 }
 
-impl Pairs for Row<'_, '_> {
+impl Pairs for Row<'_> {
     fn count(&self) -> usize {
         self.values.len()
     }
@@ -150,50 +144,82 @@ impl Pairs for Row<'_, '_> {
     }
 
     fn text_bytes(&self) -> usize {
-        self.names.iter().map(Vec::len).sum::<usize>() + self.values.iter().map(Item::len).sum::<usize>()
+        self.text_bytes
     }
 }
 
-fn load_entry<'b>(
-    entries: &mut Entries<'_>,
-    first: Id,
-    listpack: &mut Listpack<'b>,
-    names_of_first: &[Vec<u8>],
-) -> Result<(), classic::Broken> {
-    let (flags, ms, seq) = (listpack.int()?, listpack.int()?, listpack.int()?);
-    let mut own_names = Vec::new();
-    let mut values = Vec::new();
-    let has_same = flags & SAME_FIELDS != 0;
-    let mut size = 3;
-    if has_same {
-        for _ in names_of_first {
-            values.push(listpack.entry()?);
+impl<'r> Row<'r> {
+    fn new(names: &'r [Vec<u8>], values: &'r [Item<'r>]) -> Row<'r> {
+        let text_bytes = names.iter().map(Vec::len).chain(values.iter().map(Item::len)).sum();
+        Row { names, values, text_bytes }
+    }
+}
+
+impl<'b> Node<'_, 'b> {
+    fn load(&mut self, listpack: &mut Listpack<'b>) -> Result<(), classic::Broken> {
+        let (count, deleted) = (listpack.int()?, listpack.int()?);
+        let names = names(listpack)?;
+        if listpack.int()? != 0 || count < 0 || deleted < 0 {
+            return broken("a node of a stream begins as none does");
         }
-        size += values.len();
-    } else {
+        for _ in 0..count.saturating_add(deleted) {
+            self.load_entry(listpack, &names)?;
+        }
+        match listpack.next_entry()? {
+            None => Ok(()),
+            Some(_) => broken("a node of a stream has more entries than it is said to have"),
+        }
+    }
+
+    fn load_entry(
+        &mut self,
+        listpack: &mut Listpack<'b>,
+        names_of_first: &[Vec<u8>],
+    ) -> Result<(), classic::Broken> {
+        let (flags, ms, seq) = (listpack.int()?, listpack.int()?, listpack.int()?);
+        let has_same = flags & SAME_FIELDS != 0;
+        let size = self.read_fields(listpack, has_same.then_some(names_of_first.len()))?;
+        if listpack.int()? != size as i64 {
+            return broken("an entry of a stream is of another size than it is said to be");
+        }
+        if flags & DELETED != 0 {
+            return Ok(());
+        }
+        let id =
+            Id { ms: self.first.ms.wrapping_add(ms as u64), seq: self.first.seq.wrapping_add(seq as u64) };
+        if id == Id::MIN || self.last.is_some_and(|last| id <= last) {
+            return broken("the ids of a stream do not ascend");
+        }
+        let row = Row::new(if has_same { names_of_first } else { &self.names }, &self.values);
+        if row.count() == 0 || self.settings.lengths.is_row_too_long(row.text_bytes, row.count()) {
+            return broken("an entry of a stream has no fields, or is too long");
+        }
+        self.stream.add(id, &row, &self.settings.stream);
+        self.last = Some(id);
+        Ok(())
+    }
+
+    /// Reads as many values as the first entry has names, or an entry's own names and its values. Returns how
+    /// many elements of the listpack it takes.
+    fn read_fields(
+        &mut self,
+        listpack: &mut Listpack<'b>,
+        same: Option<usize>,
+    ) -> Result<usize, classic::Broken> {
+        self.values.clear();
+        if let Some(count) = same {
+            for _ in 0..count {
+                self.values.push(listpack.entry()?);
+            }
+            return Ok(3 + count);
+        }
+        self.names.clear();
         for _ in 0..listpack.int()? {
-            own_names.push(text(listpack)?);
-            values.push(listpack.entry()?);
+            self.names.push(text(listpack)?);
+            self.values.push(listpack.entry()?);
         }
-        size += 1 + 2 * values.len();
+        Ok(3 + 1 + 2 * self.values.len())
     }
-    if listpack.int()? != size as i64 {
-        return broken("an entry of a stream is of another size than it is said to be");
-    }
-    if flags & DELETED != 0 {
-        return Ok(());
-    }
-    let id = Id { ms: first.ms.wrapping_add(ms as u64), seq: first.seq.wrapping_add(seq as u64) };
-    let row = Row { names: if has_same { names_of_first } else { &own_names }, values };
-    let Entries { stream, settings } = entries;
-    if id == Id::MIN || stream.last_entry_id().is_some_and(|last| id <= last) {
-        return broken("the ids of a stream do not ascend");
-    }
-    if row.count() == 0 || settings.lengths.is_row_too_long(row.text_bytes(), row.count()) {
-        return broken("an entry of a stream has no fields, or is too long");
-    }
-    stream.add(id, &row, &settings.stream);
-    Ok(())
 }
 
 fn load_group(stream: &mut Stream, kind: Type, reader: &mut Reader<impl Source>) -> Result<(), Broken> {

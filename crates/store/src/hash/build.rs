@@ -130,7 +130,8 @@ impl HashTree {
     /// The tree of these fields; None where one is there twice. If they fit one leaf they keep their order.
     pub(super) fn of_fields(fields: &[NewField<'_>], name: HashName, at: At<'_>) -> Option<HashTree> {
         let mut tree = HashTree::new(name);
-        tree.is_grown = Fill::of::<Fields>(fields.iter().map(NewField::entry_bytes)) != Fill::OneLeaf;
+        let fill = Fill::of::<Fields>(fields.iter().map(NewField::entry_bytes));
+        tree.is_grown = fill != Fill::OneLeaf;
         let mut ints = Vec::new();
         if tree.is_grown {
             ints.extend(fields.iter().filter_map(NewField::ints));
@@ -144,7 +145,7 @@ impl HashTree {
             .map(|(at_index, new)| (at.seed.hash(new.field.text(&mut text)), at_index))
             .collect();
         let entries = others.iter().map(|(_, index)| fields[*index as usize].entry_bytes());
-        let fill = Fill::of::<Fields>(entries);
+        let fill = if ints.is_empty() { fill } else { Fill::of::<Fields>(entries) };
         let field = |index: u32| fields[index as usize].field;
         if !arrange(&mut others, fill == Fill::OneLeaf, field) || is_key_twice(&ints, &others, field) {
             return None;

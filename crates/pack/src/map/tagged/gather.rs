@@ -7,25 +7,69 @@ use crate::memory::block::Block;
 use crate::memory::shared::Shared;
 use std::marker::PhantomData;
 
+/// What entries are given room for at first.
+const ROOM_MIN: usize = 1024;
+
 /// The entries of a leaf to be. References to values outside that are not made a leaf are leaked.
 pub(crate) struct Gathered<V, F: Form> {
     /// Tag and length of each entry.
     lanes: Vec<(u8, u32)>,
-    /// The entries, back to back.
+    /// The entries from `start` on, as they will lie at the end of the leaf: the last one first.
     bytes: Vec<u8>,
-    kind: Kind,
+    start: usize,
+    lens: Lens,
+    has_outside: bool,
     owns: PhantomData<(Shared<V>, F)>,
+}
+
+/// What a leaf has to know of the lengths of its entries.
+#[derive(Clone, Copy)]
+struct Lens {
+    count: usize,
+    sum: usize,
+    least: usize,
+    most: usize,
+}
+
+impl Lens {
+    const NONE: Lens = Lens { count: 0, sum: 0, least: usize::MAX, most: 0 };
+
+    #[inline]
+    fn with(self, len: usize) -> Lens {
+        Lens {
+            count: self.count + 1,
+            sum: self.sum + len,
+            least: self.least.min(len),
+            most: self.most.max(len),
+        }
+    }
+
+    fn kind(self) -> Kind {
+        if self.count == 0 { Kind::EMPTY } else { Kind::between(self.count, self.least, self.most) }
+    }
+
+    /// The content of a leaf of such entries.
+    fn leaf_bytes(self) -> usize {
+        self.kind().front_bytes() + self.sum
+    }
 }
 
 /// How many entries of these lengths there are, and the content of a leaf of all of them.
 pub(crate) fn leaf_bytes(entries: impl Iterator<Item = usize>) -> (usize, usize) {
-    let (kind, bytes) = entries.fold((Kind::EMPTY, 0), |(kind, bytes), len| (kind.with(len), bytes + len));
-    (kind.count, kind.front_bytes() + bytes)
+    let lens = entries.fold(Lens::NONE, Lens::with);
+    (lens.count, lens.leaf_bytes())
 }
 
 impl<V: Clone, F: Form> Gathered<V, F> {
     pub(crate) fn new() -> Gathered<V, F> {
-        Gathered { lanes: Vec::new(), bytes: Vec::new(), kind: Kind::EMPTY, owns: PhantomData }
+        Gathered {
+            lanes: Vec::new(),
+            bytes: Vec::new(),
+            start: 0,
+            lens: Lens::NONE,
+            has_outside: false,
+            owns: PhantomData,
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -34,7 +78,7 @@ impl<V: Clone, F: Form> Gathered<V, F> {
 
     /// The content of the leaf that the entries would make, with one of `more` bytes.
     pub(crate) fn leaf_bytes_with(&self, more: usize) -> usize {
-        self.kind.with(more).front_bytes() + self.bytes.len() + more
+        self.lens.with(more).leaf_bytes()
     }
 
     /// How many bytes an entry takes, tag and length not counted.
@@ -46,37 +90,48 @@ impl<V: Clone, F: Form> Gathered<V, F> {
     pub(crate) fn push(&mut self, draft: &Draft<'_>, outside: Option<Shared<V>>) {
         debug_assert!(draft.birth.is_none(), "a map that is built has no uses");
         let (draft, pointer) = &laid_out::<V, F>(draft, outside);
-        let (start, len) = (self.bytes.len(), entry_len::<F>(draft, *pointer));
-        self.bytes.resize(start + len, 0);
-        write_entry::<F>(&mut self.bytes[start..], draft, *pointer);
+        let len = entry_len::<F>(draft, *pointer);
+        if len > self.start {
+            self.make_room(len);
+        }
+        let end = self.start;
+        self.start -= len;
+        write_entry::<F>(&mut self.bytes[self.start..end], draft, *pointer);
         self.lanes.push((draft.tag, u32::try_from(len).expect("an entry has less than 4 GB")));
-        self.kind = self.kind.with(len);
-        self.kind.has_outside |= pointer.is_some();
+        self.lens = self.lens.with(len);
+        self.has_outside |= pointer.is_some();
+    }
+
+    /// Room for `len` more bytes, before those that are there.
+    #[cold]
+    fn make_room(&mut self, len: usize) {
+        let (old, more) = (self.bytes.len(), (self.bytes.len() + len).max(ROOM_MIN));
+        self.bytes.resize(old + more, 0);
+        self.bytes.copy_within(self.start..old, self.start + more);
+        self.start += more;
     }
 
     /// The leaf of these entries, in the order in which they came. None are left.
     pub(crate) fn take(&mut self) -> Tagged<V, F> {
-        let kind = std::mem::replace(&mut self.kind, Kind::EMPTY);
-        debug_assert_eq!(kind.count, self.count());
+        let kind = Kind { has_outside: self.has_outside, ..self.lens.kind() };
+        let entries = &self.bytes[self.start..];
+        debug_assert_eq!((kind.count, self.lens.sum), (self.lanes.len(), entries.len()));
         let mut leaf: Tagged<V, F> = Tagged::of_block(Block::spread_tightly(
             &NOTE_NONE.to_le_bytes(),
-            kind.front_bytes() - NOTE_BYTES + self.bytes.len(),
+            kind.front_bytes() - NOTE_BYTES + entries.len(),
             &[],
         ));
         let block = leaf.block.make_mut();
-        debug_assert!(kind.front_bytes() + self.bytes.len() <= block.len());
-        let (mut from, mut to) = (0, block.len());
+        assert!(kind.front_bytes() + entries.len() <= block.len(), "the leaf has room for all it is made of");
+        let at = block.len() - entries.len();
+        block[at..].copy_from_slice(entries);
         for (index, (tag, len)) in self.lanes.iter().enumerate() {
-            let len = *len as usize;
-            kind.set_lane(block, index, *tag, len);
-            block[to - len..to].copy_from_slice(&self.bytes[from..from + len]);
-            (from, to) = (from + len, to - len);
+            kind.set_lane(block, index, *tag, *len as usize);
         }
-        assert!(kind.front_bytes() <= to, "the leaf has room for all it is made of");
         kind.store(block);
         leaf.check();
         self.lanes.clear();
-        self.bytes.clear();
+        (self.start, self.lens, self.has_outside) = (self.bytes.len(), Lens::NONE, false);
         leaf
     }
 }

@@ -57,6 +57,14 @@ impl Kind {
     /// The kind of a leaf without entries.
     pub(super) const EMPTY: Kind = Kind { count: 0, width: 0, alike: 0, has_outside: false, has_uses: false };
 
+    /// The kind of a leaf of `count` entries, which is one or more, whose lengths are between these two.
+    pub(super) fn between(count: usize, least: usize, most: usize) -> Kind {
+        if least == most {
+            return Kind { count, alike: most, ..Kind::EMPTY };
+        }
+        Kind { count, width: width_for(most), ..Kind::EMPTY }
+    }
+
     /// The same kind, with lengths that can say `len` too: those of a leaf are alike until one comes that is
     /// not.
     pub(super) fn admitting(self, len: usize) -> Kind {
@@ -126,8 +134,12 @@ impl Kind {
             return;
         }
         assert!(len < 1 << (8 * self.width), "a length of {len} in {} bytes", self.width);
-        let at = self.len_at(index);
-        leaf[at..at + self.width].copy_from_slice(&(len as u32).to_le_bytes()[..self.width]);
+        let (at, len) = (self.len_at(index), len as u32);
+        match self.width {
+            1 => leaf[at] = len as u8,
+            2 => leaf[at..at + 2].copy_from_slice(&(len as u16).to_le_bytes()),
+            _ => leaf[at..at + 4].copy_from_slice(&len.to_le_bytes()),
+        }
     }
 
     /// Shows the tag and the length of every entry to `tell`, in order of insertion.
