@@ -829,12 +829,7 @@ fn grown((used, count): (usize, usize), len_max: usize, round_up: fn(usize) -> u
 /// and none where not one more of these `count` entries would fit.
 fn room_for_pushes(used: usize, count: usize) -> usize {
     const ALL_BYTES_MAX: usize = 2 << 10;
-    const SOME_BYTES_MAX: usize = 4 << 10;
-    let part = match used {
-        ..ALL_BYTES_MAX => 32,
-        ALL_BYTES_MAX..SOME_BYTES_MAX => 16,
-        SOME_BYTES_MAX.. => 8,
-    };
+    let part = if used < ALL_BYTES_MAX { 32 } else { 16 };
     if count < part { 0 } else { used / part }
 }
 
