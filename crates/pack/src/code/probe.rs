@@ -23,8 +23,7 @@ impl<'a> Probe<'a> {
     /// Reads the end of the text once, for all comparisons to come.
     #[inline]
     pub(crate) fn new(text: &'a [u8]) -> Probe<'a> {
-        let tail = text.len().saturating_sub(WORD);
-        Probe { text, len: text.len(), tail: first_word(&text[tail..]) }
+        Probe { text, len: text.len(), tail: last_word(text) }
     }
 
     /// An item in the bytes of its [`Extent`](super::lengths::Extent).
@@ -72,6 +71,12 @@ pub(crate) fn first_word(bytes: &[u8]) -> u64 {
         len @ 4.. => u64::from(u32_at(bytes, 0)) | u64::from(u32_at(bytes, len - 4)) << (8 * (len - 4)),
         _ => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
+}
+
+/// Up to 8 bytes, the last ones where there are more, as a number.
+#[inline]
+pub(crate) fn last_word(bytes: &[u8]) -> u64 {
+    first_word(&bytes[bytes.len().saturating_sub(WORD)..])
 }
 
 /// Whether two texts of the same length are equal.

@@ -20,6 +20,7 @@
 //! Cost: nothing an entry for a constant or a sequence, a bit or a few for one of few values, 5 bits a letter
 //! for words. Reading a number is a multiplication and a load at any row; text begins where the lengths
 //! before it say.
+use crate::code::probe::last_word;
 use crate::code::varint::{read_varint, write_varint};
 use crate::code::words::{bits_of, u64_at};
 use crate::log::cell;
@@ -353,16 +354,18 @@ struct Few<'t> {
 impl<'t> Few<'t> {
     /// None where there are more.
     fn of(texts: &[&'t [u8]]) -> Option<Few<'t>> {
-        let mut values: Vec<&[u8]> = Vec::new();
+        let mut values: Vec<&[u8]> = Vec::with_capacity(FEW_MAX);
+        // How each value ends, which tells most of them apart.
+        let mut ends = [0; FEW_MAX];
         let mut numbers = Vec::with_capacity(texts.len());
         for text in texts {
-            let number = values.iter().position(|value| value == text);
+            let end = last_word(text);
+            let is_it = |number: &usize| ends[*number] == end && values[*number] == *text;
+            let number = (0..values.len()).find(is_it);
             numbers.push(number.unwrap_or(values.len()) as u64);
             if number.is_none() {
+                *ends.get_mut(values.len())? = end;
                 values.push(text);
-            }
-            if values.len() > FEW_MAX {
-                return None;
             }
         }
         debug_assert!(numbers.len() == texts.len() && values.len() <= numbers.len());

@@ -29,6 +29,7 @@
 //! row to row, over a hundred of them at the usual limits. To take the first row out is to raise `rows`; to
 //! take another out, what lies behind it is moved.
 use crate::classic::listpack::{self, entry_bytes};
+use crate::code::probe::equal;
 use crate::code::varint::{read_varint, varint_len, write_varint};
 use crate::code::words::{u32_at, u64_at};
 use crate::log::cell;
@@ -262,7 +263,8 @@ fn has_names(list: &[u8], pairs: &impl Pairs) -> bool {
     }
     for index in 0..count {
         let (name, len) = cell::read_string(&list[at..]);
-        if name != pairs.name(index) {
+        let other = pairs.name(index);
+        if name.len() != other.len() || !equal(name, other) {
             return false;
         }
         at += len;
