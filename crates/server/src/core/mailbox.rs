@@ -67,18 +67,19 @@ impl Message {
         }
     }
 
-    /// Whether it is for clients, who are told something.
-    fn is_told(&self) -> bool {
+    /// Whether clients are sent something: they are told of something, or have waited and are answered.
+    fn is_for_clients(&self) -> bool {
         match self {
-            Message::Feed(..) | Message::Published(_) | Message::Invalidated(_) | Message::Redirected(..) => {
-                true
-            }
+            Message::Feed(..)
+            | Message::Published(_)
+            | Message::Invalidated(_)
+            | Message::Redirected(..)
+            | Message::Served(..)
+            | Message::Unblocked(..) => true,
             Message::Listen
             | Message::Adopt(_)
             | Message::UsersChanged
             | Message::Killed(_)
-            | Message::Served(..)
-            | Message::Unblocked(..)
             | Message::Returned => false,
         }
     }
@@ -290,16 +291,17 @@ impl Mailboxes {
         mailbox.note_taken(&mut inbox);
     }
 
-    /// The same in the middle of a batch, and only of what clients are told: the rest stays for its end, and
+    /// The same in the middle of a batch, and only of what clients are sent, in its order: a client that has
+    /// waited is answered before it is told of what came later. The rest stays for the end of the batch, and
     /// so does what was told after users have changed, since who listens may not hear it any more.
-    pub(crate) fn take_told(&self, worker: usize, into: &mut Vec<Message>) {
+    pub(crate) fn take_for_clients(&self, worker: usize, into: &mut Vec<Message>) {
         let mailbox = &self.boxes[worker];
         let mut inbox = mailbox.inbox();
         let is_change = |message: &Message| matches!(message, Message::UsersChanged);
         let end = inbox.messages.iter().position(is_change).unwrap_or(inbox.messages.len());
         let mut rest = inbox.messages.split_off(end);
         for message in std::mem::take(&mut inbox.messages) {
-            if message.is_told() {
+            if message.is_for_clients() {
                 inbox.discount(&message);
                 into.push(message);
             } else {

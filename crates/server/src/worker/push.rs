@@ -108,8 +108,12 @@ impl Worker<'_> {
             connection.protocol = self.reply.protocol;
         }
         let mut mail = std::mem::take(&mut self.mail);
-        self.server.mailboxes.take_told(self.index, &mut mail);
+        self.server.mailboxes.take_for_clients(self.index, &mut mail);
         self.heed(mail);
+        if let Some(connection) = self.table.at(id) {
+            // Those who have waited were answered in their own.
+            self.reply.protocol = connection.protocol;
+        }
         self.executor.begin();
         // None of this is the next request's time.
         self.executor.lap();

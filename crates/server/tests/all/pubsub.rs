@@ -601,3 +601,34 @@ fn a_message_reaches_those_who_are_killed_behind_it() {
         }
     }
 }
+
+/// A worker that tells its clients something in the middle of a turn (UNSUBSCRIBE has it do so) answers those
+/// who have waited before that.
+#[test]
+fn who_waited_is_answered_before_it_is_told_of_what_came_later() {
+    let server = start(Config { worker_threads: 1, ..config() });
+    let [mut waits, mut tells, mut asks] = [(); 3].map(|()| Client::connect(&server));
+    asks.check("CONFIG SET notify-keyspace-events Ez", "+OK\r\n");
+    [&mut waits, &mut tells].into_iter().for_each(speak_resp3);
+    let id = waits.ask("CLIENT ID").trim_start_matches(':').to_owned();
+    waits.check("PSUBSCRIBE __key*", &pushed(&confirmed("psubscribe", "__key*", 1)));
+    waits.check("SUBSCRIBE c", &pushed(&confirmed("subscribe", "c", 2)));
+    let event = |name: &str| {
+        let words = ["pmessage", "__key*", &format!("__keyevent@0__:{name}"), "z"];
+        format!(">4\r\n{}", words.map(bulk).concat())
+    };
+    let popped = format!("*3\r\n{}{},1\r\n", bulk("z"), bulk("a"));
+    let told = pushed(&message("c", "late"));
+    let unblock = format!("CLIENT UNBLOCK {id}\r\nPUBLISH c late");
+    for (lines, replies, expected) in [
+        ("ZADD z 1 a", ":1\r\n".to_owned(), [event("zadd"), popped, event("zpopmin")].concat()),
+        (&unblock, format!(":1\r\n:2\r\n{told}"), format!("_\r\n{told}")),
+    ] {
+        tells.check("SUBSCRIBE c", &pushed(&confirmed("subscribe", "c", 1)));
+        waits.send(b"BZPOPMIN z 0\r\n");
+        asks.wait_for_info("blocked_clients", "1");
+        tells.send(format!("{lines}\r\nUNSUBSCRIBE c\r\n").as_bytes());
+        tells.expect(&[replies, pushed(&confirmed("unsubscribe", "c", 0))].concat());
+        waits.expect(&expected);
+    }
+}
