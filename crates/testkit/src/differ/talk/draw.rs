@@ -107,8 +107,12 @@ pub(super) fn draw(
     let is_watching = is_in_transaction.clone();
     let mut writer = Writer { random, known, themes, is_in_transaction, is_watching, steps: Vec::new() };
     writer.begin(connections);
+    let mut connection = 0;
     for _ in 0..count {
-        let connection = writer.random.below(connections as u64) as usize;
+        // Half of all requests follow one of the same connection.
+        if writer.random.below(5) < 3 {
+            connection = writer.random.below(connections as u64) as usize;
+        }
         if writer.themes.is_empty() || writer.random.below(5) < 2 {
             let request = request::any(&mut writer.random, &focus);
             writer.push(connection, request);

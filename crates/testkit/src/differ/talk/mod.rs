@@ -10,12 +10,14 @@
 //! send it to Sardine, and wait for just that on every connection; then nothing more may be there
 //! ```
 //!
+//! Requests of one connection that follow each other are sent together where it speaks RESP3 (`together`).
 //! A connection that waits sends nothing until it is answered: its steps are left out. What Sardine sends too
 //! much may show a step later, on another worker's turn; the last look asks every connection PING twice.
 //! Timeouts are none or so short that they are waited for as an answer.
 mod draw;
 mod report;
 mod side;
+mod together;
 
 pub use report::TalkDifference;
 
@@ -150,42 +152,78 @@ struct Talk<'t> {
 
 impl Talk<'_> {
     fn play(&mut self, steps: &[Step]) -> io::Result<Option<TalkDifference>> {
-        for step in steps {
+        let mut left = steps;
+        while let Some(step) = left.first() {
             if self.is_over {
                 break;
             }
-            if self.theirs.waits(step.connection) {
-                continue;
-            }
-            if let Some(difference) = self.play_step(step)? {
+            let (together, rest) = left.split_at(self.count_together(left)?);
+            left = rest;
+            if !self.theirs.waits(step.connection)
+                && let Some(difference) = self.play_together(together)?
+            {
                 return Ok(Some(difference));
             }
         }
         if self.is_over { Ok(None) } else { self.look_at_the_end() }
     }
 
-    fn play_step(&mut self, step: &Step) -> io::Result<Option<TalkDifference>> {
+    /// How many of the next steps are sent together.
+    fn count_together(&mut self, steps: &[Step]) -> io::Result<usize> {
+        let count = together::count(steps);
+        // Clients are told of prefixes when a turn ends; where that is, is each server's own.
+        let tells_of_prefixes = || {
+            let mut all = self.steps.iter().chain(&steps[..count]);
+            all.any(|step| step.request.iter().any(|word| word.eq_ignore_ascii_case(b"BCAST")))
+        };
+        let is_alone = count == 1
+            || self.theirs.waits(steps[0].connection)
+            || tells_of_prefixes()
+            || !self.theirs.speaks_resp3(steps[0].connection)?;
+        Ok(if is_alone { 1 } else { count })
+    }
+
+    fn play_together(&mut self, steps: &[Step]) -> io::Result<Option<TalkDifference>> {
         let is_in_other_order = self.may_have_lost_its_place();
-        let theirs = self.theirs.ask(step).map_err(|error| self.blame(&error, step))?;
+        let theirs = self.theirs.ask(steps).map_err(|error| self.blame(&error, &steps[0]))?;
+        let ours = self.ours.ask_expecting(steps, &theirs);
+        for (at, (step, theirs)) in steps.iter().zip(&theirs).enumerate() {
+            let ours = match &ours {
+                Ok(parts) => Ok(parts[at].clone()),
+                Err(error) => Err(error.to_string()),
+            };
+            let difference = self.judge((step, theirs, ours), is_in_other_order)?;
+            if difference.is_some() || self.is_over {
+                return Ok(difference);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a step had other consequences than at the peer.
+    fn judge(
+        &mut self,
+        (step, theirs, ours): (&Step, &Heard, Result<Heard, String>),
+        is_in_other_order: bool,
+    ) -> io::Result<Option<TalkDifference>> {
         self.talked.request_count += 1;
         self.talked.blocked_count += usize::from(theirs.waits);
         let on_others = theirs.values.iter().enumerate().filter(|(at, _)| *at != step.connection);
         self.talked.unasked_count += on_others.map(|(_, values)| values.len()).sum::<usize>();
-        let ours = self.ours.ask_expecting(step, &theirs);
         self.steps.push(step.clone());
         self.heard.push(theirs.clone());
         let difference = match ours {
-            Ok(ours) => match self.compare(step, &theirs, &ours) {
+            Ok(ours) => match self.compare(step, theirs, &ours) {
                 Some(_) if is_in_other_order || self.is_any_left_waiting()? => {
                     self.is_over = true;
                     None
                 }
                 at => at.map(|at| self.difference(Some(at), Ok(ours))),
             },
-            Err(error) => Some(self.difference(None, Err(error.to_string()))),
+            Err(error) => Some(self.difference(None, Err(error))),
         };
-        self.is_over |= self.remembers_more(step, &theirs);
-        self.note_queue(step, &theirs);
+        self.is_over |= self.remembers_more(step, theirs);
+        self.note_queue(step, theirs);
         Ok(difference)
     }
 

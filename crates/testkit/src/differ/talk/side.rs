@@ -1,7 +1,8 @@
 //! One of the two servers during a talk: what its connections hear.
 use super::super::stream::Step;
 use super::super::vocabulary::Vocabulary;
-use crate::resp_client::{Address, RespClient};
+use super::together;
+use crate::resp_client::{Address, RespClient, request};
 use crate::resp_value::Value;
 use std::collections::BTreeSet;
 use std::io;
@@ -15,7 +16,7 @@ const MOMENT: Duration = Duration::from_micros(100);
 /// A word `id-of-N` of a request stands for the id that the server gave to connection N (CLIENT UNBLOCK).
 pub(super) const ID_OF: &[u8] = b"id-of-";
 /// Commands that may have to wait.
-const WAITING: [&str; 10] = [
+pub(super) const WAITING: [&str; 10] = [
     "blpop",
     "brpop",
     "blmove",
@@ -94,21 +95,19 @@ impl Side {
         self.connections[connection].waits
     }
 
-    /// Sends a request; all that it causes, from a server with one thread.
-    pub(super) fn ask(&mut self, step: &Step) -> io::Result<Heard> {
-        let mut heard = self.send(step)?;
-        self.control.call(&["PING"])?;
-        self.take_all(&mut heard)?;
-        self.note(step, &heard);
-        Ok(heard)
+    /// Sends requests of one connection together; what each of them causes, from a server with one thread.
+    pub(super) fn ask(&mut self, steps: &[Step]) -> io::Result<Vec<Heard>> {
+        let heard = self.send_all(steps)?;
+        self.take_rest(steps, heard)
     }
 
-    /// Sends a request; waits for as much on every connection as there has to be, and takes what is more.
-    pub(super) fn ask_expecting(&mut self, step: &Step, expected: &Heard) -> io::Result<Heard> {
-        let mut heard = self.send(step)?;
-        if heard.waits == expected.waits {
-            for (at, values) in expected.values.iter().enumerate() {
-                while heard.values[at].len() < values.len() {
+    /// The same; waits for as much on every connection as there has to be, and takes what is more.
+    pub(super) fn ask_expecting(&mut self, steps: &[Step], expected: &[Heard]) -> io::Result<Vec<Heard>> {
+        let mut heard = self.send_all(steps)?;
+        if expected.last().is_some_and(|last| last.waits == heard.waits) {
+            for at in 0..heard.values.len() {
+                let count: usize = expected.iter().map(|part| part.values[at].len()).sum();
+                while heard.values[at].len() < count {
                     match self.connections[at].receive_in_time()? {
                         Some(value) => heard.values[at].push(value),
                         None => break,
@@ -116,10 +115,41 @@ impl Side {
                 }
             }
         }
+        self.take_rest(steps, heard)
+    }
+
+    fn take_rest(&mut self, steps: &[Step], mut heard: Heard) -> io::Result<Vec<Heard>> {
         self.control.call(&["PING"])?;
         self.take_all(&mut heard)?;
-        self.note(step, &heard);
+        let parts = match steps {
+            [_] => vec![heard],
+            _ => together::apart(steps, heard),
+        };
+        steps.iter().zip(&parts).for_each(|(step, part)| self.note(step, part));
+        Ok(parts)
+    }
+
+    fn send_all(&mut self, steps: &[Step]) -> io::Result<Heard> {
+        if let [step] = steps {
+            return self.send(step);
+        }
+        let connection = steps[0].connection;
+        let requests = steps.iter().map(|step| step.request.iter().map(|word| self.with_id(word)));
+        let wire: Vec<u8> = requests.flat_map(|words| request(&words.collect::<Vec<_>>())).collect();
+        self.connections[connection].client.send_bytes(&wire)?;
+        let mut heard = Heard::nothing(self.connections.len());
+        let (last, before) = steps.split_last().expect("there are some");
+        let values = &mut heard.values[connection];
+        while together::answered(before, values) < before.len() {
+            values.push(self.connections[connection].receive()?);
+        }
+        self.take_answer(last, |values| together::answered(steps, values) == steps.len(), &mut heard)?;
         Ok(heard)
+    }
+
+    /// Whether the connection speaks RESP3.
+    pub(super) fn speaks_resp3(&mut self, connection: usize) -> io::Result<bool> {
+        Ok(self.field(connection, "resp=")? == "3")
     }
 
     /// Sends a request, until its first answer has come or it waits.
@@ -137,16 +167,28 @@ impl Side {
             }
             return Ok(heard);
         }
+        self.take_answer(step, |values| values.iter().any(|value| !is_push(value)), &mut heard)?;
+        Ok(heard)
+    }
+
+    /// Takes what comes until this last request that was sent is answered, or waits.
+    fn take_answer(
+        &mut self,
+        step: &Step,
+        is_answered: impl Fn(&[Value]) -> bool,
+        heard: &mut Heard,
+    ) -> io::Result<()> {
+        let may_wait = WAITING.contains(&&*step.name()) && !has_short_timeout(&step.request);
         for _ in 0..PATIENCE {
             while let Some(value) = self.connections[step.connection].try_receive()? {
-                values.push(value);
+                heard.values[step.connection].push(value);
             }
-            if values.iter().any(|value| !is_push(value)) {
-                return Ok(heard);
+            if is_answered(&heard.values[step.connection]) {
+                return Ok(());
             }
-            if !has_short_timeout(&request) && self.is_blocked(step.connection)? {
+            if may_wait && self.is_blocked(step.connection)? {
                 heard.waits = true;
-                return Ok(heard);
+                return Ok(());
             }
             sleep(MOMENT);
         }
@@ -160,10 +202,14 @@ impl Side {
     }
 
     fn is_blocked(&mut self, connection: usize) -> io::Result<bool> {
+        Ok(self.field(connection, "flags=")?.contains('b'))
+    }
+
+    /// A field of CLIENT LIST.
+    fn field(&mut self, connection: usize, name: &str) -> io::Result<String> {
         let told = self.control.call(&["CLIENT", "LIST", "ID", &self.connections[connection].id])?;
         let line = String::from_utf8_lossy(told.text().unwrap_or_default()).into_owned();
-        let flags = line.split(' ').find_map(|field| field.strip_prefix("flags="));
-        Ok(flags.is_some_and(|flags| flags.contains('b')))
+        Ok(line.split([' ', '\n']).find_map(|field| field.strip_prefix(name)).unwrap_or_default().to_owned())
     }
 
     fn take_all(&mut self, heard: &mut Heard) -> io::Result<()> {
@@ -276,7 +322,7 @@ fn lines(list: &Value) -> usize {
     list.text().unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
 }
 
-fn is_push(value: &Value) -> bool {
+pub(super) fn is_push(value: &Value) -> bool {
     matches!(value, Value::Aggregate(b'>', _))
 }
 
