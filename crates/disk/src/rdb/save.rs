@@ -5,7 +5,7 @@ use super::save_stream;
 use super::version::VERSION_TIMED_FIELDS;
 use super::write::Writer;
 use crate::rdb::kind::Type;
-use base::double::F64Text;
+use base::double::{self, F64Text};
 use base::text::I64Text;
 use base::{Item, Millis};
 use pack::classic::int_set;
@@ -214,7 +214,10 @@ fn save_zset(writer: &mut Writer<'_>, zset: &ZSet<'_>, settings: &Settings) {
             member.clear();
             entry.member.append_to(&mut member);
             block.push(Item::Bytes(&member));
-            block.push(Item::Bytes(digits.format(entry.score)));
+            match double::whole_number(entry.score) {
+                Some(score) => block.push_int(score),
+                None => block.push(Item::Bytes(digits.format(entry.score))),
+            }
             ControlFlow::Continue(())
         });
         if small.is_small {

@@ -225,9 +225,9 @@ impl ListpackWriter {
     pub fn push(&mut self, item: Item<'_>) {
         match item {
             Item::Int(value) => self.push_int(value),
-            Item::Bytes(text) => match base::text::parse_i64(text) {
-                Some(value) => self.push_int(value),
-                None => self.push_text(text),
+            Item::Bytes(text) => match Item::classify(text) {
+                Item::Int(value) => self.push_int(value),
+                Item::Bytes(text) => self.push_text(text),
             },
         }
     }
