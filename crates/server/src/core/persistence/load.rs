@@ -365,6 +365,11 @@ fn joined(threads: Vec<Loader<'_>>) -> Result<LoadCounts, LoadError> {
 }
 
 impl Loading {
+    /// How much of the file is loaded.
+    pub(crate) fn loaded_percent(&self) -> f64 {
+        self.loaded_bytes.load(Relaxed) as f64 / self.total_bytes.load(Relaxed).max(1) as f64 * 100.0
+    }
+
     /// How much of the work is done: to read the file is the lesser part of it.
     pub(crate) fn percent(&self) -> f64 {
         const READING: f64 = 0.3;

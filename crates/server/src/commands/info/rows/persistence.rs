@@ -21,14 +21,14 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     zero(Kind::Gauge, "current_cow_size_age", "How old `current_cow_size` is.", NO_FORKS).unit(Unit::Seconds),
     gauge("current_fork_perc", "How much of the snapshot in progress is written.", |r| {
         let percent = |save: &Save| save.written.load(Relaxed) as f64 / save.keys.max(1) as f64 * 100.0;
-        Value::Hundredths(running(r).map_or(0.0, |save| percent(&save)))
+        Value::Hundredths(in_progress(r).map_or(0.0, |save| percent(&save)))
     })
     .unit(Unit::Percent),
     gauge("current_save_keys_processed", "Keys that the snapshot in progress has written so far.", |r| {
-        running(r).map_or(0, |save| save.written.load(Relaxed)).into()
+        in_progress(r).map_or(0, |save| save.written.load(Relaxed)).into()
     }),
     gauge("current_save_keys_total", "Keys that the snapshot in progress will write in all.", |r| {
-        running(r).map_or(0, |save| save.keys).into()
+        in_progress(r).map_or(0, |save| save.keys).into()
     }),
     gauge(
         "rdb_changes_since_last_save",
@@ -155,7 +155,7 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     .unit(Unit::Bytes)
     .only_if(is_loading),
     gauge("loading_loaded_perc", "How much of the file is loaded, in percent.", |r| {
-        Value::Hundredths(loading(r).percent())
+        Value::Hundredths(loading(r).loaded_percent())
     })
     .unit(Unit::Percent)
     .only_if(is_loading),
@@ -181,13 +181,18 @@ fn is_loading(reading: &Reading<'_>) -> bool {
     reading.server.persistence.is_loading()
 }
 
+/// The snapshot that is being written, or else the one for the append-only file.
+fn in_progress(reading: &Reading<'_>) -> Option<Arc<Save>> {
+    running(reading).or_else(|| append(reading).rewrites.running())
+}
+
 /// The snapshot that is being written.
 fn running(reading: &Reading<'_>) -> Option<Arc<Save>> {
     saves(reading).running()
 }
 
 fn copied(reading: &Reading<'_>) -> Value {
-    running(reading).map_or(0, |save| save.copied_bytes()).into()
+    in_progress(reading).map_or(0, |save| save.copied_bytes()).into()
 }
 
 fn append<'r>(reading: &'r Reading<'_>) -> &'r AppendOnly {

@@ -399,16 +399,17 @@ impl<'s> Replay<'s> {
         let args = chunk.args(command);
         let row = command.row.ok_or_else(|| self.refused(chunk, command, NotRun::NotACommand))?;
         let number = Some(row.number);
-        if number == self.marks.begin && self.open.is_some() {
-            return Err(format!("MULTI in a transaction that has no end (at byte {start})"));
-        }
         if number == self.marks.begin {
-            self.open = Some((start, Queue::new()));
+            self.begin_transaction(start);
             return Ok(());
         }
         if number == self.marks.end {
-            let (begin, queue) =
-                self.open.take().ok_or_else(|| format!("EXEC without MULTI (at byte {start})"))?;
+            let Some((begin, queue)) = self.open.take() else {
+                let told = format!("EXEC without MULTI in the AOF file (at byte {start}): it is passed over");
+                self.server.log.warning(&told);
+                self.good_bytes = end;
+                return Ok(());
+            };
             for queued in queue.iter() {
                 let done = self.run_queued(executor, &queued);
                 done.map_err(|why| {
@@ -425,6 +426,17 @@ impl<'s> Replay<'s> {
         }
         self.good_bytes = end;
         Ok(())
+    }
+
+    /// In a transaction that has begun MULTI says nothing. Redis leaves one open where it cuts off half a
+    /// command, and appends the next one behind it: all of it is run at the first EXEC, as Redis does.
+    fn begin_transaction(&mut self, start: u64) {
+        match &self.open {
+            None => self.open = Some((start, Queue::new())),
+            Some((begin, _)) => self.server.log.warning(&format!(
+                "MULTI in the AOF file (at byte {start}) within the transaction at byte {begin}: both are run as one"
+            )),
+        }
     }
 
     /// The error for a command that is not run.
