@@ -148,12 +148,8 @@ fn log(lua: &Lua, values: Variadic<Value>) -> Result<()> {
     if parts.is_empty() {
         return Err(wrong(error::LOG_ARITY));
     }
-    let level = match level {
-        Value::Integer(n) => *n,
-        Value::Number(n) => *n as i64,
-        _ => return Err(wrong(error::LOG_NUMBER)),
-    };
-    let level = log_level(level).ok_or_else(|| wrong(error::LOG_LEVEL))?;
+    let level = lua.coerce_number(level.clone())?.ok_or_else(|| wrong(error::LOG_NUMBER))?;
+    let level = log_level(level as i64).ok_or_else(|| wrong(error::LOG_LEVEL))?;
     let mut message = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         if let Some(text) = text_of(lua, part)? {

@@ -55,7 +55,8 @@ pub trait Host {
     /// (`is_counted`). The text has its code.
     fn returned_error(&mut self, _text: &[u8], _is_counted: bool) {}
 
-    /// `redis.set_repl`: which of the file (1) and the replicas (2) are told of later writes.
+    /// `redis.set_repl`: which of the file (1) and the replicas (2) are told of later writes. Where nobody is
+    /// told of any there is nothing to be done.
     fn set_replication(&mut self, _targets: u8) {}
 }
 

@@ -26,9 +26,13 @@ pub enum Audience {
     Everybody,
     /// Replicas, and no file: a message to the listeners of a channel.
     Replicas,
+    /// Files, and no replica: a script may say so.
+    Files,
 }
 
 const FRAME_HEADER_BYTES: usize = 12;
+/// Where the audience stands in a frame's header.
+const AUDIENCE_AT: usize = 10;
 /// A buffer that has grown beyond this is freed when it has been used.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
@@ -108,6 +112,16 @@ impl Group {
     /// Drops the effects that were added since [`Group::mark`] gave this.
     pub fn cut(&mut self, mark: usize) {
         self.frames.truncate(mark);
+    }
+
+    /// The effects that were added since [`Group::mark`] gave this concern so many only.
+    pub fn limit(&mut self, mark: usize, audience: Audience) {
+        let mut at = mark;
+        while let Some(header) = self.frames.get_mut(at..at + FRAME_HEADER_BYTES) {
+            header[AUDIENCE_AT] = audience as u8;
+            let len = header.first_chunk().map_or(0, |len| u64::from_le_bytes(*len) as usize);
+            at += FRAME_HEADER_BYTES + len;
+        }
     }
 
     /// Adds the effects to `records`, as the record of this number, and begins anew.
@@ -330,9 +344,10 @@ impl<'b> Frame<'b> {
     pub(crate) fn try_first(frames: &'b [u8]) -> Option<(Frame<'b>, &'b [u8])> {
         let (header, behind) = frames.split_first_chunk::<FRAME_HEADER_BYTES>()?;
         let (words, rest) = behind.split_at_checked(usize::try_from(word_at(header, 0)).ok()?)?;
-        let audience = match header[10] {
+        let audience = match header[AUDIENCE_AT] {
             0 => Audience::Everybody,
-            _ => Audience::Replicas,
+            1 => Audience::Replicas,
+            _ => Audience::Files,
         };
         Some((Frame { db: u16::from_le_bytes([header[8], header[9]]), audience, words }, rest))
     }

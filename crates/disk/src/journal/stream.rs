@@ -66,8 +66,8 @@ impl Stream {
     }
 
     fn write_frames(&mut self, run: &Run<'_>, out: &mut Vec<u8>) {
-        let is_for_replicas = self.is_for_replicas;
-        let concerns = |frame: &Frame<'_>| is_for_replicas || frame.audience == Audience::Everybody;
+        let others = if self.is_for_replicas { Audience::Files } else { Audience::Replicas };
+        let concerns = |frame: &Frame<'_>| frame.audience != others;
         let is_group = run.frames().filter(concerns).nth(1).is_some();
         if is_group {
             out.extend_from_slice(MULTI);
@@ -124,6 +124,28 @@ mod tests {
             stream(&mut Stream::for_files(), &records),
             "; SELECT 0 ; SET a 1 ; MULTI ; SELECT 3 ; SET b 1 ; SELECT 0 ; DEL a ; EXEC ; INCR n "
         );
+    }
+
+    #[test]
+    fn what_was_limited_afterwards_is_read_by_those_alone() {
+        let mut group = Group::default();
+        let add = |group: &mut Group, key: &str| {
+            group.add(0, Audience::Everybody, ["DEL", key].map(str::as_bytes).into_iter());
+        };
+        add(&mut group, "all");
+        for (keys, audience) in [(["f", "g"], Audience::Files), (["r", "s"], Audience::Replicas)] {
+            let mark = group.mark();
+            keys.iter().for_each(|key| add(&mut group, key));
+            group.limit(mark, audience);
+        }
+        let (mut buffer, mut out) = (Records::default(), [Vec::new(), Vec::new()]);
+        group.finish(0, &mut buffer);
+        let run = buffer.run(0).unwrap();
+        Stream::for_files().write(&run, &mut out[0]);
+        Stream::for_replicas().write(&run, &mut out[1]);
+        let keys =
+            out.map(|out| String::from_utf8(out).unwrap().matches(['f', 'g', 'r', 's']).collect::<String>());
+        assert_eq!(keys, ["fg", "rs"]);
     }
 
     #[test]

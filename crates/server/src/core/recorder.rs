@@ -15,7 +15,7 @@ use crate::state::journal::Journal;
 use crate::state::tail::Lane;
 use command::Effects;
 use disk::aof::tail::Kept;
-use disk::journal::{Draft, Records};
+use disk::journal::{Audience, Draft, Records};
 use resp::{Args, Framing};
 use std::cell::{Cell, RefCell, RefMut};
 use std::hint::cold_path;
@@ -33,9 +33,20 @@ pub(crate) struct Recorder {
     is_open: Cell<bool>,
     /// The record that this worker wrote last, plus one.
     end: Cell<u64>,
+    /// Whom the commands of a script concern.
+    concerns: Cell<Concerns>,
     /// Which tail `notes` know.
     tail_turn: Cell<u32>,
     notes: RefCell<Notes>,
+}
+
+/// Whom the effects of commands concern, where a script has said so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Concerns {
+    #[default]
+    Everybody,
+    Only(Audience),
+    Nobody,
 }
 
 /// Where this thread keeps what it records.
@@ -233,10 +244,25 @@ impl Recorder {
         if view.changes() != recording.changes_before {
             effects.end(args.iter_from(0));
         }
+        self.limit(effects, recording.mark);
         if view.has_garbage() {
             tell_what_went(effects, recording.mark, journal, view);
         }
         self.finish(recording.notes, journal);
+    }
+
+    /// The effects since the mark are those of a command.
+    fn limit(&self, effects: &mut Effects, mark: usize) {
+        match self.concerns.get() {
+            Concerns::Everybody => {}
+            Concerns::Only(audience) => effects.group.limit(mark, audience),
+            Concerns::Nobody => effects.group.cut(mark),
+        }
+    }
+
+    /// The commands to come concern these alone.
+    pub(crate) fn concern(&self, concerns: Concerns) {
+        self.concerns.set(concerns);
     }
 
     /// The same for a command that has run elsewhere: what it has made is in the view.
@@ -266,11 +292,15 @@ impl Recorder {
         if is_said {
             recording.notes.effects.end(args.iter_from(0));
         }
+        self.limit(&mut recording.notes.effects, recording.mark);
         self.finish(recording.notes, journal);
     }
 
     /// A request changes no data, and is to reach replicas all the same.
     pub(crate) fn tell_replicas(&self, journal: &Journal, db: u16, args: &Args<'_>) {
+        if matches!(self.concerns.get(), Concerns::Only(Audience::Files) | Concerns::Nobody) {
+            return;
+        }
         let (mut recording, end) = (self.begin_counted(journal, db, 0), self.end.get());
         recording.notes.effects.tell_replicas(args.iter_from(0));
         self.finish(recording.notes, journal);

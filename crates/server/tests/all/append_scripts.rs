@@ -65,3 +65,36 @@ fn scripts_run_again_in_their_databases_and_transactions() {
     client.check("DEBUG LOADAOF", "+OK\r\n");
     read_all(&mut client);
 }
+
+/// Writes of a script that are not for the file are not in it, and are gone after the next start; the next
+/// command is in it again.
+#[test]
+fn a_script_may_keep_its_writes_out_of_the_file() {
+    let folder = Folder::new("withheld");
+    folder.write(&[]);
+    let server = folder.start().unwrap();
+    let mut client = Client::connect(&server);
+    client.check("SET gone 1 PX 1", "+OK\r\n");
+    std::thread::sleep(std::time::Duration::from_millis(3));
+    let withheld = "redis.call('SET', 'a', 1)
+        redis.set_repl(redis.REPL_NONE) redis.call('SET', 'b', 1) redis.call('INCR', 'gone')
+        redis.set_repl(redis.REPL_REPLICA) redis.call('SET', 'c', 1)
+        redis.set_repl(redis.REPL_AOF) redis.call('SET', 'd', 1)
+        redis.set_repl(redis.REPL_NONE) redis.call('MSET', 'e', 1, 'f', 1)";
+    for keys in [0, 1] {
+        client.send(&request(&["EVAL", withheld, &keys.to_string(), "a"]));
+        client.expect("$-1\r\n");
+    }
+    client.check("SET g 1", "+OK\r\n");
+    client.check("MULTI", "+OK\r\n");
+    client.send(&request(&["EVAL", "redis.set_repl(0) redis.call('SET', 'h', 1)", "0"]));
+    client.expect("+QUEUED\r\n");
+    client.check("SET i 1", "+QUEUED\r\n");
+    client.check("EXEC", "*2\r\n$-1\r\n+OK\r\n");
+    client.check("EXISTS a b c d e f g h i gone", ":10\r\n");
+    server.stop();
+    let server = folder.start().unwrap();
+    let mut client = Client::connect(&server);
+    client.check("EXISTS a d g i", ":4\r\n");
+    client.check("DBSIZE", ":4\r\n");
+}

@@ -38,6 +38,8 @@ fn a_script_that_logs_runs_on_its_worker_and_each_message_is_written_once() {
     run(&(says("1a") + &says("1b") + "return 1"), ":1\r\n");
     run("redis.log(redis.LOG_VERBOSE, 'said', 'nothing') return 1", ":1\r\n");
     run("redis.log(redis.LOG_WARNING, 'said', 2, nil, {}, 2.5) return 1", ":1\r\n");
+    run("redis.log('2', 'said as a text\\0not this') return 1", ":1\r\n");
+    run("redis.log(' 0x3 ', 'said', ('x'):rep(5000)) return 1", ":1\r\n");
     // It is alone from the call on that needs it, and begins anew.
     run(&(says("3") + "return redis.call('dbsize')"), ":1\r\n");
     run(&(says("4") + "return {err = 'OOPS'}"), "-OOPS\r\n");
@@ -46,7 +48,8 @@ fn a_script_that_logs_runs_on_its_worker_and_each_message_is_written_once() {
     }
     client.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$-1\r\n$-1\r\n");
     assert!(lent(&mut client) <= 2);
-    assert_eq!(said(server, &path), ["1a", "1b", "2 2.5", "3", "4", "5", "6"]);
+    let long = "x".repeat(5000);
+    assert_eq!(said(server, &path), ["1a", "1b", "2 2.5", "as a text", &long, "3", "4", "5", "6"]);
 }
 
 #[test]

@@ -188,7 +188,10 @@ impl Encoder<'_> {
                 b'\n' => self.out.extend_from_slice(b"\\n"),
                 0x0C => self.out.extend_from_slice(b"\\f"),
                 b'\r' => self.out.extend_from_slice(b"\\r"),
-                _ => self.out.extend_from_slice(format!("\\u{b:04x}").as_bytes()),
+                _ => {
+                    let [high, low] = [b >> 4, b & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]);
+                    self.out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
+                }
             }
         }
         self.out.extend_from_slice(&text[copied..]);

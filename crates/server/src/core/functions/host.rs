@@ -11,7 +11,7 @@ use std::time::Duration;
 /// As long may the code of a library run that a client loads.
 const LOAD_NS_MAX: u64 = 500_000_000;
 /// As much is logged of a message.
-const LOGGED_BYTES_MAX: usize = 1024;
+const LOGGED_BYTES_MAX: usize = 64 << 10;
 
 /// For how long the code of a library may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,9 +91,10 @@ impl Host for LoadHost<'_> {
     }
 }
 
-/// `redis.log`: as much of a message goes to the log.
+/// `redis.log`: as much of a message goes to the log, at most up to the first NUL.
 pub(crate) fn logged_part(message: &[u8]) -> &[u8] {
-    &message[..message.len().min(LOGGED_BYTES_MAX)]
+    let part = &message[..message.len().min(LOGGED_BYTES_MAX)];
+    part.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// Writes a message of a script.

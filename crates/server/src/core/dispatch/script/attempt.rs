@@ -47,9 +47,10 @@ pub(super) const PATIENCE_NS: u64 = 1_000_000;
 /// on it has the other half of that time. What the thread waits for the processor is no reason to run all of
 /// it again.
 const HALF_NS: u64 = PATIENCE_NS / 2;
-/// So many messages are kept for the log, of a kilobyte at most. Each takes some ten microseconds to write,
-/// and all are written at once.
+/// So many messages are kept for the log, and about as many bytes of them. Each takes some ten microseconds
+/// to write, and all are written at once.
 const MESSAGES_MAX: usize = 32;
+const MESSAGES_BYTES_MAX: usize = 256 << 10;
 /// So many calls are kept for the logs of commands.
 const REPORTS_MAX: usize = 128;
 
@@ -286,7 +287,7 @@ impl Attempt {
     /// Keeps a message that goes to the log when the script has ended.
     pub(super) fn keep_message(&mut self, level: LogLevel, message: &[u8]) -> Result<(), TooMany> {
         let Messages { ends, bytes } = &mut self.messages;
-        if ends.len() >= MESSAGES_MAX {
+        if ends.len() >= MESSAGES_MAX || bytes.len() >= MESSAGES_BYTES_MAX {
             return Err(TooMany);
         }
         bytes.extend_from_slice(logged_part(message));

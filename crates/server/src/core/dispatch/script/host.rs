@@ -11,6 +11,7 @@ use crate::core::error;
 use crate::core::functions::{log_for_script, wants_log_of_script};
 use crate::core::modes::Modes;
 use crate::core::permission;
+use crate::core::recorder::Concerns;
 use crate::core::refusal::append_error;
 use crate::core::registry::{Row, Run};
 use crate::core::session::Session;
@@ -18,6 +19,7 @@ use crate::state::persistence::NOTHING;
 use crate::state::scripts::{Kind, Slow};
 use base::hash::Hash;
 use command::{Call, DataRun, Done, Flags, LONG_STEPS};
+use disk::journal::Audience;
 use net::Tick;
 use resp::{Args, Framing, Reply};
 use script::{AclCheck, Host, LogLevel, Stop};
@@ -494,6 +496,15 @@ impl Host for ScriptHost<'_, '_> {
         {
             self.given_up = Some(End::GivenUp);
         }
+    }
+
+    fn set_replication(&mut self, targets: u8) {
+        self.executor.recorder.concern(match targets {
+            0 => Concerns::Nobody,
+            1 => Concerns::Only(Audience::Files),
+            2 => Concerns::Only(Audience::Replicas),
+            _ => Concerns::Everybody,
+        });
     }
 
     fn acl_check(&mut self, args: Args<'_>) -> AclCheck {

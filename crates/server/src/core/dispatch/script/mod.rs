@@ -38,6 +38,7 @@ use crate::core::error;
 use crate::core::lent::{Errand, Task};
 use crate::core::memory_limit::Room;
 use crate::core::modes::Modes;
+use crate::core::recorder::Concerns;
 use crate::core::registry::{Row, Run};
 use crate::core::session::{After, Session};
 use crate::core::tries::{Beside, Tries};
@@ -404,6 +405,7 @@ impl<'s> Executor<'s> {
         let mut host = ScriptHost::new(self, session, args, start, (reach, held));
         let outcome = run(&mut host, reply);
         let (end, mut held, mut left) = host.end();
+        self.recorder.concern(Concerns::Everybody);
         let is_of_queue = self.attempts.are_of_queue();
         // The attempt of a queue goes on.
         if !is_of_queue {
