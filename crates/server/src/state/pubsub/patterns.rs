@@ -62,7 +62,14 @@ struct Side {
 }
 
 /// Patterns by their numbers.
-type Bucket = BTreeMap<u64, Pattern>;
+#[derive(Default)]
+enum Bucket {
+    #[default]
+    Empty,
+    /// A tree of one takes the room of eleven, and where patterns are told apart well, most stand alone.
+    One(u64, Pattern),
+    Many(BTreeMap<u64, Pattern>),
+}
 
 struct Pattern {
     name: Name,
@@ -86,7 +93,7 @@ impl Patterns {
     pub(super) fn add(&mut self, pattern: &[u8], worker: usize) -> Joined {
         if let Some((name, Place { number, part })) = self.places.get_key_value(pattern) {
             let (name, number, part) = (Name::clone(name), *number, part.clone());
-            if let Some(known) = self.bucket(&part).get_mut(&number) {
+            if let Some(known) = self.bucket(&part).get_mut(number) {
                 known.receivers.add(worker);
             }
             return Joined { name, is_first: false };
@@ -106,12 +113,12 @@ impl Patterns {
         let Some(Place { number, part }) = self.places.get(pattern) else { return };
         let (number, part) = (*number, part.clone());
         let bucket = self.bucket(&part);
-        let Some(known) = bucket.get_mut(&number) else { return };
+        let Some(known) = bucket.get_mut(number) else { return };
         known.receivers.remove(worker);
         if !known.receivers.is_empty() {
             return;
         }
-        bucket.remove(&number);
+        bucket.remove(number);
         let is_empty = bucket.is_empty();
         self.places.remove(pattern);
         give_room_back(&mut self.places);
@@ -179,6 +186,57 @@ impl Patterns {
     }
 }
 
+impl Bucket {
+    fn len(&self) -> usize {
+        match self {
+            Bucket::Empty => 0,
+            Bucket::One(..) => 1,
+            Bucket::Many(all) => all.len(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut Pattern> {
+        match self {
+            Bucket::One(only, pattern) if *only == number => Some(pattern),
+            Bucket::Many(all) => all.get_mut(&number),
+            _ => None,
+        }
+    }
+
+    fn insert(&mut self, number: u64, pattern: Pattern) {
+        *self = match std::mem::take(self) {
+            Bucket::Empty => Bucket::One(number, pattern),
+            Bucket::One(first, one) => Bucket::Many(BTreeMap::from([(first, one), (number, pattern)])),
+            Bucket::Many(mut all) => {
+                all.insert(number, pattern);
+                Bucket::Many(all)
+            }
+        };
+    }
+
+    fn remove(&mut self, number: u64) {
+        match self {
+            Bucket::One(only, _) if *only == number => *self = Bucket::Empty,
+            Bucket::Many(all) => drop(all.remove(&number)),
+            _ => {}
+        }
+    }
+
+    /// In the order of their numbers.
+    fn iter(&self) -> impl Iterator<Item = (u64, &Pattern)> {
+        let (one, many) = match self {
+            Bucket::Empty => (None, None),
+            Bucket::One(number, pattern) => (Some((*number, pattern)), None),
+            Bucket::Many(all) => (None, Some(all)),
+        };
+        one.into_iter().chain(many.into_iter().flatten().map(|(number, pattern)| (*number, pattern)))
+    }
+}
+
 impl Side {
     /// How many patterns stand under this key.
     fn load(&self, key: &[u8]) -> usize {
@@ -208,12 +266,9 @@ impl Side {
 
 /// Appends the patterns of a bucket that match.
 fn compare<'p>(bucket: Option<&'p Bucket>, channel: &[u8], into: &mut Vec<Matching<'p>>) {
-    let patterns = bucket.into_iter().flatten().filter(|(_, pattern)| matches(&pattern.name, channel));
-    into.extend(patterns.map(|(number, Pattern { name, receivers })| Matching {
-        number: *number,
-        name,
-        receivers,
-    }));
+    let patterns = bucket.into_iter().flat_map(Bucket::iter);
+    let matching = patterns.filter(|(_, pattern)| matches(&pattern.name, channel));
+    into.extend(matching.map(|(number, Pattern { name, receivers })| Matching { number, name, receivers }));
 }
 
 #[cfg(test)]
