@@ -283,12 +283,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// The table grows with its pairs: one that had room for all of them from the beginning would show them in
+    /// another order than Redis's does.
+    ///
     /// # Safety
     /// As for [`push`].
     unsafe fn map(&mut self, len: usize) -> Result<(), Broken> {
         // SAFETY: `nested` has found room.
         unsafe {
-            ffi::lua_createtable(self.state, 0, self.places(len, 6));
+            ffi::lua_createtable(self.state, 0, 0);
             for _ in 0..len {
                 self.value()?;
                 self.value()?;
@@ -298,12 +301,14 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// As [`Reader::map`].
+    ///
     /// # Safety
     /// As for [`push`].
     unsafe fn set(&mut self, len: usize) -> Result<(), Broken> {
         // SAFETY: `nested` has found room.
         unsafe {
-            ffi::lua_createtable(self.state, 0, self.places(len, 3));
+            ffi::lua_createtable(self.state, 0, 0);
             for _ in 0..len {
                 self.value()?;
                 ffi::lua_pushboolean(self.state, 1);
