@@ -283,8 +283,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The table grows with its pairs: one that had room for all of them from the beginning would show them in
-    /// another order than Redis's does.
+    /// The table grows with its pairs: one that had room for all of them from the beginning would show them
+    /// in another order than Redis's does.
     ///
     /// # Safety
     /// As for [`push`].
