@@ -149,7 +149,7 @@ fn log(lua: &Lua, values: Variadic<Value>) -> Result<()> {
         return Err(wrong(error::LOG_ARITY));
     }
     let level = lua.coerce_number(level.clone())?.ok_or_else(|| wrong(error::LOG_NUMBER))?;
-    let level = log_level(level as i64).ok_or_else(|| wrong(error::LOG_LEVEL))?;
+    let level = log_level(whole(level)).ok_or_else(|| wrong(error::LOG_LEVEL))?;
     let mut message = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         if let Some(text) = text_of(lua, part)? {
@@ -183,6 +183,11 @@ fn quick_log(arguments: lua::Arguments<'_>, findings: &mut Findings) -> Answer {
     }
     host::with(|host| host.log(level, &findings.text));
     Answer::Given
+}
+
+/// A number without what follows its point; NaN is none that means anything.
+fn whole(number: f64) -> i64 {
+    if number.is_nan() { i64::MIN } else { number as i64 }
 }
 
 fn log_level(number: i64) -> Option<LogLevel> {
@@ -256,7 +261,7 @@ fn set_repl(lua: &Lua, values: Variadic<Value>) -> Result<()> {
     let [targets] = values.as_slice() else {
         return Err(wrong(error::SET_REPL_ARITY));
     };
-    let targets = lua.coerce_number(targets.clone())?.unwrap_or_default() as i64;
+    let targets = whole(lua.coerce_number(targets.clone())?.unwrap_or_default());
     let Some(targets) = u8::try_from(targets).ok().filter(|bits| *bits <= 3) else {
         return Err(wrong(error::SET_REPL_FLAGS));
     };

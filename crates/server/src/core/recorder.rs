@@ -251,7 +251,7 @@ impl Recorder {
         self.finish(recording.notes, journal);
     }
 
-    /// The effects since the mark are those of a command.
+    /// Has the effects since the mark, which are those of a command, reach only those whom it concerns.
     fn limit(&self, effects: &mut Effects, mark: usize) {
         match self.concerns.get() {
             Concerns::Everybody => {}
@@ -265,7 +265,8 @@ impl Recorder {
         self.concerns.set(concerns);
     }
 
-    /// The same for a command that has run elsewhere: what it has made is in the view.
+    /// The same for a command that has run elsewhere: what it has made is in the view. No script has such
+    /// commands, so everybody is concerned.
     pub(crate) fn end_made(
         &self,
         mut recording: Recording<'_>,

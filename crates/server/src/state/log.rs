@@ -184,6 +184,11 @@ impl Log {
     }
 
     fn write(&self, level: LogLevel, message: &str) {
+        self.write_bytes(level, message.as_bytes());
+    }
+
+    /// Writes one line of a text that may be no UTF-8.
+    pub(crate) fn write_bytes(&self, level: LogLevel, message: &[u8]) {
         if !self.wants(level) {
             return;
         }
@@ -192,8 +197,8 @@ impl Log {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         // There is nowhere to report that the log cannot be written.
         let _ = match &mut *output {
-            Output::Stdout => std::io::stdout().lock().write_all(line.as_bytes()),
-            Output::File(file) => file.write(line.as_bytes()),
+            Output::Stdout => std::io::stdout().lock().write_all(&line),
+            Output::File(file) => file.write(&line),
             Output::Nowhere => Ok(()),
         };
         drop(output);
@@ -227,14 +232,15 @@ fn open_file(path: &Path) -> std::io::Result<File> {
     File::options().append(true).create(true).open(path)
 }
 
-fn line(level: LogLevel, role: char, time: &str, message: &str) -> String {
+fn line(level: LogLevel, role: char, time: &str, message: &[u8]) -> Vec<u8> {
     let mark = match level {
         LogLevel::Debug => '.',
         LogLevel::Verbose => '-',
         LogLevel::Notice => '*',
         LogLevel::Warning | LogLevel::Nothing => '#',
     };
-    format!("{}:{role} {time} {mark} {message}\n", std::process::id())
+    let head = format!("{}:{role} {time} {mark} ", std::process::id());
+    [head.as_bytes(), message, b"\n"].concat()
 }
 
 #[cfg(test)]

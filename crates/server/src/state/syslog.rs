@@ -29,10 +29,11 @@ impl Syslog {
 
     /// Sends one line; where that fails it connects anew and tries once more. `time` is "Nov 21 14:33:43",
     /// the day padded with a space.
-    pub(crate) fn send(&mut self, level: LogLevel, time: &str, message: &str) {
+    pub(crate) fn send(&mut self, level: LogLevel, time: &str, message: &[u8]) {
         let mut line = format!("<{}>{time} ", u32::from(self.facility.0) * 8 + severity(level)).into_bytes();
         line.extend_from_slice(&self.ident);
-        line.extend_from_slice(format!("[{}]: {message}", std::process::id()).as_bytes());
+        line.extend_from_slice(format!("[{}]: ", std::process::id()).as_bytes());
+        line.extend_from_slice(message);
         if self.socket.as_ref().is_some_and(|socket| socket.send(&line).is_ok()) {
             return;
         }
@@ -71,7 +72,7 @@ mod tests {
         let mut syslog = Syslog::new(&path, Facility(16), b"redis");
         let mut heard = |message: &str| {
             let daemon = UnixDatagram::bind(&path).unwrap();
-            syslog.send(LogLevel::Notice, "Nov 21 14:33:43", message);
+            syslog.send(LogLevel::Notice, "Nov 21 14:33:43", message.as_bytes());
             let mut bytes = [0; 256];
             let len = daemon.recv(&mut bytes).unwrap();
             std::fs::remove_file(&path).unwrap();
@@ -80,6 +81,6 @@ mod tests {
         let pid = std::process::id();
         assert_eq!(heard("one"), format!("<133>Nov 21 14:33:43 redis[{pid}]: one"));
         assert_eq!(heard("two"), format!("<133>Nov 21 14:33:43 redis[{pid}]: two"));
-        syslog.send(LogLevel::Warning, "Nov 21 14:33:43", "to nobody");
+        syslog.send(LogLevel::Warning, "Nov 21 14:33:43", b"to nobody");
     }
 }

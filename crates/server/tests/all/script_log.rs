@@ -15,7 +15,7 @@ fn start(name: &str) -> (Running, PathBuf) {
 /// The messages that begin with "said", when the server has ended.
 fn said(server: Running, path: &PathBuf) -> Vec<String> {
     drop(server);
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
     std::fs::remove_file(path).unwrap();
     let said = text.lines().filter_map(|line| line.split_once(" * said ").or(line.split_once(" # said ")));
     said.map(|(_, message)| message.to_owned()).collect()
@@ -146,4 +146,16 @@ fn a_script_that_is_watched_runs_on_its_worker_and_each_call_is_told_once() {
     assert!((4..=6).contains(&lent), "{lent}");
     drop(server);
     std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_message_is_written_byte_by_byte() {
+    let (server, path) = start("script-log-bytes");
+    let mut client = Client::connect(&server);
+    client.send(&request(&["EVAL", "redis.log(3, 'caf\\233 \\255') return 1", "0"]));
+    client.expect(":1\r\n");
+    drop((client, server));
+    let text = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(text.windows(9).any(|line| line == b"# caf\xE9 \xFF\n"), "{}", text.escape_ascii());
 }

@@ -99,21 +99,19 @@ pub(crate) fn logged_part(message: &[u8]) -> &[u8] {
 
 /// Writes a message of a script.
 pub(crate) fn log_for_script(server: &Server, level: LogLevel, message: &[u8]) {
-    let text = String::from_utf8_lossy(logged_part(message));
-    match level {
-        LogLevel::Debug => server.log.debug(&text),
-        LogLevel::Verbose => server.log.verbose(&text),
-        LogLevel::Notice => server.log.notice(&text),
-        LogLevel::Warning => server.log.warning(&text),
-    }
+    server.log.write_bytes(level_of_log(level), logged_part(message));
 }
 
 /// Whether messages of this level are written at all.
 pub(crate) fn wants_log_of_script(server: &Server, level: LogLevel) -> bool {
-    server.log.wants(match level {
+    server.log.wants(level_of_log(level))
+}
+
+fn level_of_log(level: LogLevel) -> Logged {
+    match level {
         LogLevel::Debug => Logged::Debug,
         LogLevel::Verbose => Logged::Verbose,
         LogLevel::Notice => Logged::Notice,
         LogLevel::Warning => Logged::Warning,
-    })
+    }
 }

@@ -47,8 +47,8 @@ pub(super) const PATIENCE_NS: u64 = 1_000_000;
 /// on it has the other half of that time. What the thread waits for the processor is no reason to run all of
 /// it again.
 const HALF_NS: u64 = PATIENCE_NS / 2;
-/// So many messages are kept for the log, and about as many bytes of them. Each takes some ten microseconds
-/// to write, and all are written at once.
+/// So many messages are kept for the log: each takes some ten microseconds to write, and all are written at
+/// once. None is added to so many bytes of them.
 const MESSAGES_MAX: usize = 32;
 const MESSAGES_BYTES_MAX: usize = 256 << 10;
 /// So many calls are kept for the logs of commands.
