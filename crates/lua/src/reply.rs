@@ -262,10 +262,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// How many places a table is given at first, of which each takes `bytes` of the reply at least: never
-    /// more than there can be.
-    fn places(&self, len: usize, bytes: usize) -> c_int {
-        c_int::try_from(len.min((self.bytes.len() - self.at) / bytes)).unwrap_or(c_int::MAX)
+    /// How many places the table of an array is given at first: never more than there can be, since each
+    /// takes three bytes of the reply at least.
+    fn places(&self, len: usize) -> c_int {
+        c_int::try_from(len.min((self.bytes.len() - self.at) / 3)).unwrap_or(c_int::MAX)
     }
 
     /// # Safety
@@ -274,7 +274,7 @@ impl<'a> Reader<'a> {
         let len = c_int::try_from(len).map_err(|_| Broken)?;
         // SAFETY: `nested` has found room.
         unsafe {
-            ffi::lua_createtable(self.state, self.places(len as usize, 3), 0);
+            ffi::lua_createtable(self.state, self.places(len as usize), 0);
             for index in 1..=len {
                 self.value()?;
                 ffi::lua_rawseti(self.state, -2, index.into());

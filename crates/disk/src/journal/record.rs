@@ -119,8 +119,7 @@ impl Group {
         let mut at = mark;
         while let Some(header) = self.frames.get_mut(at..at + FRAME_HEADER_BYTES) {
             header[AUDIENCE_AT] = audience as u8;
-            let len = header.first_chunk().map_or(0, |len| u64::from_le_bytes(*len) as usize);
-            at += FRAME_HEADER_BYTES + len;
+            at += FRAME_HEADER_BYTES + word_at(header, 0) as usize;
         }
     }
 

@@ -111,7 +111,7 @@ impl Worker<'_> {
         self.server.mailboxes.take_for_clients(self.index, &mut mail);
         self.heed(mail);
         if let Some(connection) = self.table.at(id) {
-            // Those who have waited were answered in their own.
+            // Clients that have waited were answered, each in its own protocol.
             self.reply.protocol = connection.protocol;
         }
         self.executor.begin();

@@ -14,9 +14,8 @@ const ROOM_MIN: usize = 1024;
 pub(crate) struct Gathered<V, F: Form> {
     /// Tag and length of each entry.
     lanes: Vec<(u8, u32)>,
-    /// The entries from `start` on, as they will lie at the end of the leaf: the last one first.
+    /// Room, and at its end the entries as they will lie at the end of the leaf: the last one first.
     bytes: Vec<u8>,
-    start: usize,
     lens: Lens,
     has_outside: bool,
     owns: PhantomData<(Shared<V>, F)>,
@@ -65,7 +64,6 @@ impl<V: Clone, F: Form> Gathered<V, F> {
         Gathered {
             lanes: Vec::new(),
             bytes: Vec::new(),
-            start: 0,
             lens: Lens::NONE,
             has_outside: false,
             owns: PhantomData,
@@ -91,31 +89,35 @@ impl<V: Clone, F: Form> Gathered<V, F> {
         debug_assert!(draft.birth.is_none(), "a map that is built has no uses");
         let (draft, pointer) = &laid_out::<V, F>(draft, outside);
         let len = entry_len::<F>(draft, *pointer);
-        if len > self.start {
+        if len > self.start() {
             self.make_room(len);
         }
-        let end = self.start;
-        self.start -= len;
-        write_entry::<F>(&mut self.bytes[self.start..end], draft, *pointer);
+        let end = self.start();
+        write_entry::<F>(&mut self.bytes[end - len..end], draft, *pointer);
         self.lanes.push((draft.tag, u32::try_from(len).expect("an entry has less than 4 GB")));
         self.lens = self.lens.with(len);
         self.has_outside |= pointer.is_some();
     }
 
+    /// Where the entries begin in `bytes`.
+    fn start(&self) -> usize {
+        self.bytes.len() - self.lens.sum
+    }
+
     /// Room for `len` more bytes, before those that are there.
     #[cold]
     fn make_room(&mut self, len: usize) {
-        let (old, more) = (self.bytes.len(), (self.bytes.len() + len).max(ROOM_MIN));
+        let (start, old) = (self.start(), self.bytes.len());
+        let more = (old + len).max(ROOM_MIN);
         self.bytes.resize(old + more, 0);
-        self.bytes.copy_within(self.start..old, self.start + more);
-        self.start += more;
+        self.bytes.copy_within(start..old, start + more);
     }
 
     /// The leaf of these entries, in the order in which they came. None are left.
     pub(crate) fn take(&mut self) -> Tagged<V, F> {
         let kind = Kind { has_outside: self.has_outside, ..self.lens.kind() };
-        let entries = &self.bytes[self.start..];
-        debug_assert_eq!((kind.count, self.lens.sum), (self.lanes.len(), entries.len()));
+        let entries = &self.bytes[self.start()..];
+        debug_assert_eq!(kind.count, self.lanes.len());
         let mut leaf: Tagged<V, F> = Tagged::of_block(Block::spread_tightly(
             &NOTE_NONE.to_le_bytes(),
             kind.front_bytes() - NOTE_BYTES + entries.len(),
@@ -131,7 +133,7 @@ impl<V: Clone, F: Form> Gathered<V, F> {
         kind.store(block);
         leaf.check();
         self.lanes.clear();
-        (self.start, self.lens, self.has_outside) = (self.bytes.len(), Lens::NONE, false);
+        (self.lens, self.has_outside) = (Lens::NONE, false);
         leaf
     }
 }

@@ -20,6 +20,7 @@
 //! locks is taken. A publisher holds the first two while it posts, so the locks of mailboxes come behind
 //! them.
 mod audience;
+mod few;
 mod patterns;
 mod space;
 

@@ -13,6 +13,7 @@
 //! what else they have. A channel is looked up by as many of its beginnings and ends as there are lengths in
 //! use, and by all its parts of up to four bytes if there are inner parts in use; what lies in the buckets
 //! found is compared. A thousand patterns of which one matches take a look-up or two.
+use super::few::Few;
 use super::space::{Receivers, give_room_back};
 use super::{Joined, Name};
 use base::glob::matches;
@@ -61,15 +62,8 @@ struct Side {
     lengths: BTreeMap<usize, usize>,
 }
 
-/// Patterns by their numbers.
-#[derive(Default)]
-enum Bucket {
-    #[default]
-    Empty,
-    /// A tree of one takes the room of eleven, and where patterns are told apart well, most stand alone.
-    One(u64, Pattern),
-    Many(BTreeMap<u64, Pattern>),
-}
+/// Patterns by their numbers. Where they are told apart well, most stand alone.
+type Bucket = Few<u64, Pattern>;
 
 struct Pattern {
     name: Name,
@@ -183,57 +177,6 @@ impl Patterns {
             Part::Inner(key) => self.inners.bucket(key),
             Part::None => &mut self.loose,
         }
-    }
-}
-
-impl Bucket {
-    fn len(&self) -> usize {
-        match self {
-            Bucket::Empty => 0,
-            Bucket::One(..) => 1,
-            Bucket::Many(all) => all.len(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn get_mut(&mut self, number: u64) -> Option<&mut Pattern> {
-        match self {
-            Bucket::One(only, pattern) if *only == number => Some(pattern),
-            Bucket::Many(all) => all.get_mut(&number),
-            _ => None,
-        }
-    }
-
-    fn insert(&mut self, number: u64, pattern: Pattern) {
-        *self = match std::mem::take(self) {
-            Bucket::Empty => Bucket::One(number, pattern),
-            Bucket::One(first, one) => Bucket::Many(BTreeMap::from([(first, one), (number, pattern)])),
-            Bucket::Many(mut all) => {
-                all.insert(number, pattern);
-                Bucket::Many(all)
-            }
-        };
-    }
-
-    fn remove(&mut self, number: u64) {
-        match self {
-            Bucket::One(only, _) if *only == number => *self = Bucket::Empty,
-            Bucket::Many(all) => drop(all.remove(&number)),
-            _ => {}
-        }
-    }
-
-    /// In the order of their numbers.
-    fn iter(&self) -> impl Iterator<Item = (u64, &Pattern)> {
-        let (one, many) = match self {
-            Bucket::Empty => (None, None),
-            Bucket::One(number, pattern) => (Some((*number, pattern)), None),
-            Bucket::Many(all) => (None, Some(all)),
-        };
-        one.into_iter().chain(many.into_iter().flatten().map(|(number, pattern)| (*number, pattern)))
     }
 }
 

@@ -48,9 +48,11 @@ pub(super) const PATIENCE_NS: u64 = 1_000_000;
 /// it again.
 const HALF_NS: u64 = PATIENCE_NS / 2;
 /// So many messages are kept for the log: each takes some ten microseconds to write, and all are written at
-/// once. None is added to so many bytes of them.
+/// once. None is kept any more once they have so many bytes.
 const MESSAGES_MAX: usize = 32;
 const MESSAGES_BYTES_MAX: usize = 256 << 10;
+/// Room for as many bytes of messages stays from script to script.
+const MESSAGES_ROOM_BYTES: usize = 32 << 10;
 /// So many calls are kept for the logs of commands.
 const REPORTS_MAX: usize = 128;
 
@@ -405,6 +407,7 @@ impl<'s> Executor<'s> {
             start = end;
         }
         messages.bytes.clear();
+        messages.bytes.shrink_to(MESSAGES_ROOM_BYTES);
     }
 
     /// Tells what has happened to keys, sends what was published, and remembers what was read, in the order

@@ -11,6 +11,7 @@ use crate::core::queue::{Queue, Queued};
 use crate::core::registry::{Registry, Row};
 use crate::core::server::Server;
 use crate::state::config::reason;
+use crate::state::log::Seldom;
 use crate::state::persistence::Delay;
 use resp::{Args, Framing, Limits, Parsed, Parser, Reply};
 use std::fs::File;
@@ -102,6 +103,8 @@ pub(super) struct Replay<'s> {
     /// The transaction that has begun, and where.
     open: Option<(u64, Queue)>,
     good_bytes: u64,
+    /// What is said of MULTI and EXEC that do not belong together, of which a file may have millions.
+    unpaired: Seldom,
     delay: Delay,
 }
 
@@ -124,6 +127,7 @@ impl<'s> Replay<'s> {
             chunk_bytes: READ_BYTES,
             open: None,
             good_bytes: first,
+            unpaired: Seldom::default(),
             delay: Delay::new(server.config().snapshots.load_delay),
         }
     }
@@ -406,7 +410,7 @@ impl<'s> Replay<'s> {
         if number == self.marks.end {
             let Some((begin, queue)) = self.open.take() else {
                 let told = format!("EXEC without MULTI in the AOF file (at byte {start}): it is passed over");
-                self.server.log.warning(&told);
+                self.server.log.warning_seldom(&self.unpaired, &told);
                 self.good_bytes = end;
                 return Ok(());
             };
@@ -433,9 +437,13 @@ impl<'s> Replay<'s> {
     fn begin_transaction(&mut self, start: u64) {
         match &self.open {
             None => self.open = Some((start, Queue::new())),
-            Some((begin, _)) => self.server.log.warning(&format!(
-                "MULTI in the AOF file (at byte {start}) within the transaction at byte {begin}: both are run as one"
-            )),
+            Some((begin, _)) => {
+                let told = format!(
+                    "MULTI in the AOF file (at byte {start}) within the transaction at byte {begin}: both are run as \
+                     one"
+                );
+                self.server.log.warning_seldom(&self.unpaired, &told);
+            }
         }
     }
 
