@@ -26,6 +26,7 @@ use crate::state::journal::Journal;
 use crate::state::latency::LatencyMonitor;
 use crate::state::lending::{Job, Lending};
 use crate::state::listening::Listening;
+use crate::state::lock::lock;
 use crate::state::log::{Log, Seldom};
 use crate::state::memory_pressure::MemoryPressure;
 use crate::state::moving::Moving;
@@ -383,11 +384,23 @@ impl Server {
             .saturating_sub(self.persistence.saves.saved_changes.load(Ordering::Relaxed))
     }
 
-    /// Writes are refused from here on if the last snapshot has failed, and the settings ask for that.
+    /// A snapshot has ended, well or not. Whoever sees in INFO that it has failed is refused writes, if the
+    /// settings ask for that; whoever sees that it has not is not.
+    pub(crate) fn note_snapshot(&self, is_written: bool) {
+        let mut has_failed = lock(&self.persistence.saves.has_failed);
+        *has_failed = !is_written;
+        self.refuse_writes_if(*has_failed);
+    }
+
+    /// The settings have changed that say whether writes are refused when the last snapshot has failed.
     pub(crate) fn refuse_writes_if_unsaved(&self) {
+        self.refuse_writes_if(*lock(&self.persistence.saves.has_failed));
+    }
+
+    /// The caller has the lock that orders snapshots that end and settings that change.
+    fn refuse_writes_if(&self, has_failed: bool) {
         let config = self.config();
         let snapshots = &config.snapshots;
-        let has_failed = self.persistence.saves.has_failed.load(Ordering::Relaxed);
         let refuses = has_failed && snapshots.stops_writes && !snapshots.points().is_empty();
         self.persistence.refuse(UNSAVED, refuses);
     }

@@ -16,11 +16,12 @@
 //! compares tickets first: by then its client may wait for something else.
 use crate::core::session::{ClientRecord, Session, Ticket};
 use crate::state::acl::User;
+use crate::state::lock::lock;
 use command::Wait;
 use resp::{Args, Protocol, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use store::{Key, Keyspace, Kind, Offer, Told, View};
 
 /// A request that waits, whole, to be tried again.
@@ -385,10 +386,6 @@ fn written(args: &Args<'_>, replaced: &[(usize, Vec<u8>)]) -> (Vec<u8>, Vec<Span
     }
     bytes.shrink_to_fit();
     (bytes, spans)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

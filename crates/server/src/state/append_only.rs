@@ -19,14 +19,15 @@
 //! another, that of the journal, writes.
 use crate::state::config::{AppendSync, Appending};
 use crate::state::disk::DiskFile;
-use crate::state::persistence::Save;
+use crate::state::lock::lock;
+use crate::state::persistence::{Persistence, Save, UNWRITTEN};
 use disk::aof::manifest::{Manifest, Part};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// See the file's opener.
@@ -419,18 +420,25 @@ impl AppendOnly {
     // Failures.
 
     pub(crate) fn has_failed(&self) -> bool {
-        self.has_failed.load(Relaxed)
+        self.has_failed.load(Acquire)
     }
 
-    /// The last write has failed for this reason, or has not. Returns whether that is new; another reason is
-    /// not, since a disk may fail now in this way and now in that. The reason stays for those who are refused
-    /// at the moment at which the disk works again.
-    pub(crate) fn note_failure(&self, why: Option<String>) -> bool {
-        let has_failed = why.is_some();
-        if let Some(why) = why {
-            *lock(&self.failure) = why;
+    /// The last write has failed for this reason, and if the file counts, writes are refused before anyone
+    /// can see in INFO that it has. Returns whether that is new; another reason is not, since a disk may fail
+    /// now in this way and now in that. The reason stays for those who are refused at the moment at which
+    /// the disk works again.
+    pub(crate) fn note_failure(&self, why: String, persistence: &Persistence) -> bool {
+        *lock(&self.failure) = why;
+        if self.phase() == Phase::On {
+            persistence.refuse(UNWRITTEN, true);
         }
-        self.has_failed.swap(has_failed, Relaxed) != has_failed
+        !self.has_failed.swap(true, AcqRel)
+    }
+
+    /// Nothing is left unwritten: whoever sees that in INFO may write.
+    pub(crate) fn note_success(&self, persistence: &Persistence) {
+        persistence.refuse(UNWRITTEN, false);
+        self.has_failed.store(false, Release);
     }
 
     /// Why the last write that has failed did so.
@@ -593,10 +601,6 @@ impl Rewrites {
             save.give_up();
         }
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The disk, as the server uses it: whatever changes a file or a folder of the data goes through here. So
 //! tests can make any of these calls fail (`DEBUG DISK`), or follow all of them and know what a failure of
 //! power would leave ([`DiskWatch`]). Where nobody does, that costs a load for each call of the system.
+use crate::state::lock::lock;
 use std::fs::{DirBuilder, File};
 use std::io::{self, IoSlice, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// How the disk behaves.
@@ -278,8 +279,4 @@ impl Write for DiskFile {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

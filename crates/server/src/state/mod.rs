@@ -37,6 +37,7 @@ pub(crate) mod journal;
 pub(crate) mod latency;
 pub(crate) mod lending;
 pub(crate) mod listening;
+pub(crate) mod lock;
 pub(crate) mod log;
 pub(crate) mod memory_pressure;
 pub(crate) mod moving;

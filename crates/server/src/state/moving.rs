@@ -17,12 +17,13 @@
 //! own. Requests that had to wait for it come in before the next one begins, for they are tried again only
 //! once in a millisecond: else clients that send one after the other would keep them out.
 use crate::state::clock::Stopwatch;
+use crate::state::lock::lock;
 use base::Millis;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A connection that nobody has used for so long is closed.
@@ -341,10 +342,6 @@ impl Moving {
     pub(crate) fn sockets(&self) -> usize {
         lock(&self.sockets).len()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! What is known of the dump file: whether it is being loaded, whether a snapshot is being written, how the
 //! last ones ended. `core/persistence` does the work.
 use crate::state::disk::Disk;
+use crate::state::lock::lock;
 use base::Millis;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -60,7 +61,8 @@ pub(crate) struct Saves {
     pub(crate) tried_s: AtomicI64,
     /// How long the last one took in the background; -1: there was none.
     pub(crate) took_s: AtomicI64,
-    pub(crate) has_failed: AtomicBool,
+    /// Whether the last one has. What follows for writes is decided under this lock.
+    pub(crate) has_failed: Mutex<bool>,
     /// How many were begun, but for those that a command or the end of the server waits for with all gates.
     pub(crate) count: AtomicU64,
     /// How many bytes were copied while the last one was written.
@@ -90,7 +92,7 @@ impl Persistence {
                 saved_changes: AtomicU64::new(0),
                 tried_s: AtomicI64::new(0),
                 took_s: AtomicI64::new(-1),
-                has_failed: AtomicBool::new(false),
+                has_failed: Mutex::new(false),
                 count: AtomicU64::new(0),
                 copied_bytes: AtomicU64::new(0),
             },
@@ -183,7 +185,10 @@ impl Saves {
     pub(crate) fn note_saved(&self, now: Millis, changes: u64) {
         self.last_s.store(now.0 / 1000, Relaxed);
         self.saved_changes.store(changes, Relaxed);
-        self.has_failed.store(false, Relaxed);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        *lock(&self.has_failed)
     }
 }
 
@@ -260,8 +265,4 @@ impl Delay {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,9 @@
 //! Whether the server is restless, for tests, and what the mode has done so far. `service/restless.rs` says
 //! what the mode does, and does it. While it is off it costs one load for each connection that is accepted.
+use crate::state::lock::lock;
 use base::random::Random;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Whether the mode is on, its thread, and what the thread has done.
@@ -95,8 +96,4 @@ impl Restless {
         let number = self.draws.fetch_add(2, Relaxed);
         Some(Random::new(number).below(workers as u64) as usize)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

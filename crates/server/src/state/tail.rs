@@ -10,7 +10,7 @@
 //!
 //! Each worker writes to a lane of its own, without a lock; all others, who come rarely, share the last one.
 //! When the tail changes, workers take their new lanes at the beginning of the next batch.
-use crate::state::append_only::lock;
+use crate::state::lock::lock;
 use disk::aof::tail::{HEAD_BYTES, Head, Kept, Memory, Origin, Place, Ring, note_written, ring_bytes};
 use net::{MappedFile, MappedPart};
 use std::fs::File;

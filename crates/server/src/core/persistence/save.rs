@@ -8,7 +8,7 @@ use crate::state::REDIS_VERSION;
 use crate::state::append_only::Phase;
 use crate::state::config::{Config, SavePoint, reason};
 use crate::state::disk::{Disk, DiskFile};
-use crate::state::persistence::{Delay, Save, UNSAVED};
+use crate::state::persistence::{Delay, Save};
 use base::Millis;
 use disk::aof::base::{BaseForm, save_commands};
 use disk::rdb::{About, FileForm, Form, Output, SaveError, Step, save_file};
@@ -107,7 +107,7 @@ pub(crate) fn save_in_background(server: &Server, now: Millis, then: Then) -> Re
         Err(error) => {
             server.log.warning(&format!("Can't save in background: no thread: {}", reason(&error)));
             saves.end();
-            note_failure(server);
+            server.note_snapshot(false);
             Err(Refused::NoThread)
         }
     }
@@ -219,7 +219,7 @@ pub(crate) fn save_if_due(server: &Server, config: &Config, now: Millis) {
     let points = config.snapshots.points();
     let (now_s, last_s) = (now.0 / 1000, saves.last_s.load(Relaxed));
     let is_late = |seconds: i64| now_s - last_s > seconds;
-    let may_try = !saves.has_failed.load(Relaxed) || now_s - saves.tried_s.load(Relaxed) > RETRY_S;
+    let may_try = !saves.has_failed() || now_s - saves.tried_s.load(Relaxed) > RETRY_S;
     let is_possible = may_try && !server.persistence.is_loading() && saves.running().is_none();
     if !is_possible || !points.iter().any(|point| is_late(point.seconds)) {
         return;
@@ -252,7 +252,7 @@ fn end_in_background(server: &Server, save: &Save, done: Result<u64, ()>, then: 
         Err(()) if save.is_given_up() => server.log.warning("Background saving was given up"),
         Err(()) => {
             server.log.warning("Background saving error");
-            note_failure(server);
+            server.note_snapshot(false);
         }
     }
     saves.end();
@@ -274,13 +274,7 @@ fn end_in_foreground(server: &Server, client: &ClientRecord, done: Result<u64, (
 /// A snapshot is written: writes are refused no longer.
 fn note_success(server: &Server, changes: u64) {
     server.persistence.saves.note_saved(server.clock.now(), changes);
-    server.persistence.refuse(UNSAVED, false);
-}
-
-/// The last snapshot has failed: writes are refused, if the settings say so.
-fn note_failure(server: &Server) {
-    server.persistence.saves.has_failed.store(true, Relaxed);
-    server.refuse_writes_if_unsaved();
+    server.note_snapshot(true);
 }
 
 /// Writes the file and puts it in its place. Returns how many changes the data had had; where there is an

@@ -43,7 +43,7 @@ pub(in super::super) const PERSISTENCE: &[Metric] = &[
     })
     .unit(Unit::Seconds),
     text("rdb_last_bgsave_status", "How the last snapshot ended.", |r| {
-        if saves(r).has_failed.load(Relaxed) { "err" } else { "ok" }.into()
+        if saves(r).has_failed() { "err" } else { "ok" }.into()
     }),
     gauge("rdb_last_bgsave_time_sec", "How long the last snapshot in the background took.", |r| {
         saves(r).took_s.load(Relaxed).into()

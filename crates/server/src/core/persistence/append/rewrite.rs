@@ -30,11 +30,12 @@ use super::tail;
 use super::writer::{Role, Standing, Writer};
 use crate::core::journal;
 use crate::core::server::Server;
-use crate::state::append_only::{Files, Opened, Order, Phase, lock};
+use crate::state::append_only::{Files, Opened, Order, Phase};
 use crate::state::clock::Stopwatch;
 use crate::state::config::{AppendSync, Config, reason};
 use crate::state::journal::Place;
-use crate::state::persistence::{Save, UNWRITTEN};
+use crate::state::lock::lock;
+use crate::state::persistence::Save;
 use disk::aof::manifest::{Manifest, Part};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -403,8 +404,7 @@ fn take_over(server: &Server, config: &Config, reader: u64, role: &Role) {
     role.set(Standing::Alone);
     append.count_one();
     *lock(&append.files) = std::mem::take(&mut *lock(&append.elsewhere));
-    server.persistence.refuse(UNWRITTEN, false);
-    append.note_failure(None);
+    append.note_success(&server.persistence);
     drop((all, rest));
     drop(former);
     tail::remove(server, config, &former_folder);
@@ -480,8 +480,7 @@ fn leave(server: &Server, way: Way, reader: u64) {
         append.forget_cuts();
         append.enter(Phase::Off);
         append.note_to_move(false);
-        server.persistence.refuse(UNWRITTEN, false);
-        append.note_failure(None);
+        append.note_success(&server.persistence);
     }
     drop((all, rest));
     drop(parted);

@@ -5,9 +5,10 @@
 //! Where it cannot be made, the log says so, and a server that is killed loses what it answered last.
 use super::files::{folder, length, open_increment, os, tail_path};
 use crate::core::server::Server;
-use crate::state::append_only::{Phase, lock};
+use crate::state::append_only::Phase;
 use crate::state::config::{Config, reason};
 use crate::state::disk::Disk;
+use crate::state::lock::lock;
 use crate::state::tail::Present;
 use disk::aof::manifest::Manifest;
 use disk::aof::tail::{Left, Missing, Origin, Target};

@@ -14,10 +14,10 @@ use super::appended::Appended;
 use super::aside::Aside;
 use super::rewrite::replace_tail;
 use crate::core::server::Server;
-use crate::state::append_only::{AppendOnly, Opened, Phase, lock};
+use crate::state::append_only::{AppendOnly, Opened, Phase};
 use crate::state::clock::Stopwatch;
 use crate::state::config::{AppendSync, reason};
-use crate::state::persistence::UNWRITTEN;
+use crate::state::lock::lock;
 use disk::aof::increment::{Increment, Keep};
 use disk::aof::tail::Place;
 use disk::journal::{Reader, Run, Stream};
@@ -436,7 +436,7 @@ impl Writer {
 
     fn note_failure(&mut self, server: &Server, error: &io::Error) {
         let why = reason(error);
-        let is_new = server.append.note_failure(Some(why.clone()));
+        let is_new = server.append.note_failure(why.clone(), &server.persistence);
         let failure = self
             .failed
             .get_or_insert_with(|| Failure { tried: Stopwatch::start(), told: Stopwatch::start() });
@@ -445,19 +445,16 @@ impl Writer {
             failure.told = Stopwatch::start();
             server.log.warning(&format!("Error writing to the AOF file: {why}"));
         }
-        match server.append.phase() {
-            Phase::On => server.persistence.refuse(UNWRITTEN, true),
+        if server.append.phase() != Phase::On {
             // A file that does not count yet is no reason to refuse anything, nor to keep what it does not
             // take.
-            _ => server.append.rewrites.give_up(),
+            server.append.rewrites.give_up();
         }
     }
 
     fn note_success(&mut self, server: &Server) {
         if self.failed.take().is_some() {
-            // Whoever finds in INFO that it works again may write.
-            server.persistence.refuse(UNWRITTEN, false);
-            server.append.note_failure(None);
+            server.append.note_success(&server.persistence);
             server.log.warning("AOF write error looks solved. The server can write again.");
         }
     }
