@@ -93,7 +93,10 @@ pub use list::api::{List, ListMut};
 pub use pack::count_ones;
 pub use pack::end_keeping;
 pub use pack::limits::Lengths;
-pub use pack::log::{Direction, Limits as StreamLimits, Pairs, Precision, Row, Trim};
+pub use pack::log::{
+    Direction, Entries, LEAF_BYTES_MAX as NODE_BYTES_MAX, Limits as StreamLimits, NodeSize, Pairs, Precision,
+    Row, Sheet, Trim,
+};
 pub use pack::seq::{Codec, End, Fill};
 pub use pack::sixes;
 pub use pack::sorted::{Bound, Entry as ZEntry, Member as ZMember};

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use store::{
     Deadline, End, Expiry, Form, FrozenEntry, Id, Keyspace, KeyspaceOptions, Lifetime, Pairs, Policy,
-    Settings,
+    Precision, References, Settings, StreamLimits, Trim,
 };
 
 const NOW: Millis = Millis(1_780_000_000_000);
@@ -31,7 +31,8 @@ fn edit(keyspace: &Keyspace, db: u16, key: &str, edit: impl FnOnce(&mut store::V
     edit(&mut view, &key);
 }
 
-struct OnePair<'v>(&'v [u8]);
+/// An entry of a stream: a name, and a value.
+struct OnePair<'v>(&'v str, &'v [u8]);
 
 impl Pairs for OnePair<'_> {
     fn count(&self) -> usize {
@@ -39,15 +40,15 @@ impl Pairs for OnePair<'_> {
     }
 
     fn name(&self, _: usize) -> &[u8] {
-        b"field"
+        self.0.as_bytes()
     }
 
     fn value(&self, _: usize) -> Item<'_> {
-        Item::Bytes(self.0)
+        Item::classify(self.1)
     }
 
     fn text_bytes(&self) -> usize {
-        5 + self.0.len()
+        self.0.len() + self.1.len()
     }
 }
 
@@ -86,7 +87,7 @@ fn fill(keyspace: &Keyspace, large: bool) {
     edit(keyspace, 2, "stream", |view, key| {
         let limits = view.settings().stream;
         let mut stream = view.stream_or_new(key).unwrap();
-        (1..9).for_each(|ms| stream.add(Id { ms, seq: 0 }, &OnePair(b"value"), &limits));
+        (1..9).for_each(|ms| stream.add(Id { ms, seq: 0 }, &OnePair("field", b"value"), &limits));
         stream.create_group(b"group", Id { ms: 3, seq: 0 }, Some(3));
     });
 }
@@ -310,12 +311,58 @@ fn lists_and_streams_that_pass_what_is_gathered_are_saved_whole() {
             let mut stream = view.stream_or_new(key).unwrap();
             for ms in 1..=count {
                 random.fill(&mut element);
-                stream.add(Id { ms, seq: 0 }, &OnePair(&element), &limits);
+                stream.add(Id { ms, seq: 0 }, &OnePair("field", &element), &limits);
             }
         });
     }
     load(&to, &saved(&from), NOW).unwrap();
     assert!(contents(&from) == contents(&to), "the file has what payloads have, which are gathered whole");
+}
+
+/// Whoever trims a stream with `~` sees where its nodes end.
+#[test]
+fn the_nodes_of_a_stream_are_in_the_file_as_they_are() {
+    let mut random = Random::new(7);
+    for (bytes, entries) in [(4096, 100), (4096, 3), (300, 0), (0, 0), (4096, 9)] {
+        for (others, gone) in [(0, 0), (0, 3), (9, 0), (2, 2)] {
+            let limits = StreamLimits { bytes, entries };
+            let (from, to) = (keyspace(1), keyspace(2));
+            edit(&from, 0, "s", |view, key| {
+                let mut stream = view.stream_or_new(key).unwrap();
+                for ms in 1..=250 {
+                    let mut value = vec![0; random.below(40) as usize];
+                    random.fill(&mut value);
+                    let number = random.below(1000).to_string();
+                    let value = if ms % 2 == 0 { &value } else { number.as_bytes() };
+                    let name = if others > 0 && random.below(others) == 0 { "other" } else { "field" };
+                    stream.add(Id { ms, seq: 0 }, &OnePair(name, value), &limits);
+                }
+                for ms in (1..250).filter(|ms| gone > 0 && ms % gone == 0) {
+                    assert!(stream.delete(Id { ms, seq: 0 }));
+                }
+            });
+            load(&to, &saved(&from), NOW).unwrap();
+            let shapes = [&from, &to].map(|keyspace| {
+                let mut shape = Vec::new();
+                edit(keyspace, 0, "s", |view, key| {
+                    let mut stream = view.stream_or_new(key).unwrap();
+                    let _ = stream.visit_nodes(&mut |node| {
+                        let _ = node.visit(&mut |row| {
+                            shape.push(row.id.ms);
+                            ControlFlow::Continue(())
+                        });
+                        shape.push(0);
+                        ControlFlow::Continue(())
+                    });
+                    shape.push(stream.nodes());
+                    let precision = Precision::Leaves { entries_max: u64::MAX };
+                    shape.push(stream.trim_with(Trim::MaxLen(40), precision, References::Keep));
+                });
+                shape
+            });
+            assert_eq!(shapes[0], shapes[1], "{bytes} bytes, {entries} entries, {others}, {gone}");
+        }
+    }
 }
 
 /// Some elements are gathered and built at once, the others added to them.
@@ -390,7 +437,7 @@ fn values_and_blocks_in_a_file_are_as_long_as_they_are() {
     });
     edit(&from, 0, "stream", |view, key| {
         let limits = view.settings().stream;
-        view.stream_or_new(key).unwrap().add(Id { ms: 1, seq: 0 }, &OnePair(&[b'v'; 300]), &limits);
+        view.stream_or_new(key).unwrap().add(Id { ms: 1, seq: 0 }, &OnePair("field", &[b'v'; 300]), &limits);
     });
     load_with(&to, &saved(&from), NOW, &settings).unwrap();
     assert!(contents(&from) == contents(&to));

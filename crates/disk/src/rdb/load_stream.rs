@@ -24,7 +24,7 @@ use base::{Item, Millis};
 use pack::classic;
 use pack::classic::listpack::Listpack;
 use std::collections::BTreeMap;
-use store::{ConsumerId, Group, Id, Key, Pairs, Pending, Stream, View};
+use store::{ConsumerId, Group, Id, Key, NODE_BYTES_MAX, NodeSize, Pairs, Pending, Sheet, Stream, View};
 
 /// The flag of an entry that was deleted.
 pub(super) const DELETED: i64 = 1;
@@ -44,9 +44,12 @@ pub(super) fn load(
 ) -> Result<Loaded, Broken> {
     let settings = view.settings();
     let mut stream = view.stream_or_new(key).expect("the key holds nothing");
-    for _ in 0..reader.length()? {
-        load_node(&mut stream, settings, reader)?;
+    let mut nodes = reader.length()?;
+    while nodes > 0 {
+        nodes -= 1;
+        load_node(&mut stream, settings, reader, nodes == 0)?;
     }
+    stream.fit();
     let (len, last_id) = (reader.length()?, id(reader)?);
     if len != stream.len() || stream.last_entry_id().is_some_and(|last| last > last_id) {
         return reader.broken("a stream has other entries than it is said to have");
@@ -81,14 +84,19 @@ fn load_node(
     stream: &mut Stream,
     settings: &store::Settings,
     reader: &mut Reader<impl Source>,
+    is_last: bool,
 ) -> Result<(), Broken> {
     let first = reader.element()?.try_into().map(raw_id);
     let Ok(first) = first else { return reader.broken("an id has not 16 bytes") };
     let at = reader.source.at();
-    let mut listpack = Listpack::new(reader.string()?).map_err(|broken| in_block(broken, at))?;
+    let bytes = reader.string()?;
+    let mut listpack = Listpack::new(bytes).map_err(|broken| in_block(broken, at))?;
+    let sheet = (bytes.len() as u64 <= NODE_BYTES_MAX).then(Sheet::default);
+    let size = NodeSize { bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX), added: 0 };
     let last = stream.last_entry_id();
-    let mut node = Node { stream, settings, first, last, names: Vec::new(), values: Vec::new() };
-    node.load(&mut listpack).map_err(|broken| in_block(broken, at))
+    let names = Vec::new();
+    let mut node = Node { stream, settings, first, last, size, count: 0, sheet, names, values: Vec::new() };
+    node.load(&mut listpack, is_last).map_err(|broken| in_block(broken, at))
 }
 
 fn broken<R>(what: &'static str) -> Result<R, classic::Broken> {
@@ -103,6 +111,12 @@ struct Node<'s, 'b> {
     first: Id,
     /// The last id of the stream so far.
     last: Option<Id>,
+    size: NodeSize,
+    /// How many entries were added.
+    count: u32,
+    /// Entries that have the names of the first and were not added yet. None of a node in which another
+    /// entry has its own, or which is very long: its entries are added one by one.
+    sheet: Option<Sheet<'b>>,
     /// The names of the entry that is being read, where they are not those of the first; its values.
     names: Vec<Vec<u8>>,
     values: Vec<Item<'b>>,
@@ -156,19 +170,54 @@ impl<'r> Row<'r> {
 }
 
 impl<'b> Node<'_, 'b> {
-    fn load(&mut self, listpack: &mut Listpack<'b>) -> Result<(), classic::Broken> {
+    fn load(&mut self, listpack: &mut Listpack<'b>, is_last: bool) -> Result<(), classic::Broken> {
         let (count, deleted) = (listpack.int()?, listpack.int()?);
         let names = names(listpack)?;
         if listpack.int()? != 0 || count < 0 || deleted < 0 {
             return broken("a node of a stream begins as none does");
         }
-        for _ in 0..count.saturating_add(deleted) {
+        let all = count.saturating_add(deleted);
+        for _ in 0..all {
             self.load_entry(listpack, &names)?;
         }
-        match listpack.next_entry()? {
-            None => Ok(()),
-            Some(_) => broken("a node of a stream has more entries than it is said to have"),
+        if listpack.next_entry()?.is_some() {
+            return broken("a node of a stream has more entries than it is said to have");
         }
+        self.size.added = u32::try_from(all).unwrap_or(u32::MAX);
+        self.end(&names, is_last);
+        Ok(())
+    }
+
+    /// Adds what was not added yet. To the last node entries come, if it is not full.
+    fn end(&mut self, names: &[Vec<u8>], is_last: bool) {
+        if let Some(sheet) = &self.sheet {
+            if !sheet.ids.is_empty() {
+                let grows = is_last && self.settings.stream.has_room(self.size, 0);
+                let first = Row::new(names, &sheet.values[..names.len()]);
+                self.stream.add_sheet(&first, sheet, self.size, grows);
+            }
+        } else if u64::from(self.size.bytes) <= NODE_BYTES_MAX && self.count > 0 {
+            // One that is so long that it became several leaves is full anyway.
+            self.stream.end_node(self.size);
+        }
+    }
+
+    /// From here on entries are added one by one; first those that were not added yet.
+    fn scatter(&mut self, names: &[Vec<u8>]) -> Result<(), classic::Broken> {
+        let Some(sheet) = self.sheet.take() else { return Ok(()) };
+        for (id, values) in sheet.ids.iter().zip(sheet.values.chunks(names.len().max(1))) {
+            self.add(*id, &Row::new(names, values))?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, id: Id, row: &Row<'_>) -> Result<(), classic::Broken> {
+        if self.settings.lengths.is_row_too_long(row.text_bytes, row.count()) {
+            return broken("an entry of a stream is too long");
+        }
+        self.stream.add_to_node(id, row, self.count == 0);
+        self.count = self.count.saturating_add(1);
+        Ok(())
     }
 
     fn load_entry(
@@ -190,13 +239,20 @@ impl<'b> Node<'_, 'b> {
         if id == Id::MIN || self.last.is_some_and(|last| id <= last) {
             return broken("the ids of a stream do not ascend");
         }
-        let row = Row::new(if has_same { names_of_first } else { &self.names }, &self.values);
-        if row.count() == 0 || self.settings.lengths.is_row_too_long(row.text_bytes, row.count()) {
-            return broken("an entry of a stream has no fields, or is too long");
+        if self.values.is_empty() {
+            return broken("an entry of a stream has no fields");
         }
-        self.stream.add(id, &row, &self.settings.stream);
         self.last = Some(id);
-        Ok(())
+        if let Some(sheet) = self.sheet.as_mut().filter(|_| has_same) {
+            sheet.ids.push(id);
+            sheet.values.extend_from_slice(&self.values);
+            return Ok(());
+        }
+        self.scatter(names_of_first)?;
+        let (names, values) = (std::mem::take(&mut self.names), std::mem::take(&mut self.values));
+        let done = self.add(id, &Row::new(if has_same { names_of_first } else { &names }, &values));
+        (self.names, self.values) = (names, values);
+        done
     }
 
     /// Reads as many values as the first entry has names, or an entry's own names and its values. Returns how

@@ -1,21 +1,24 @@
 //! Streams, written in the layout that `load_stream.rs` shows.
 use super::kind::Type;
 use super::load_stream::{SAME_FIELDS, UNKNOWN};
-use super::save::NODE_BYTES_MAX;
 use super::write::Writer;
 use base::Item;
 use pack::classic::listpack::ListpackWriter;
 use std::ops::ControlFlow;
-use store::{Consumer, ConsumerId, Direction, Group, Id, Pending, Row, Stream};
+use store::{Consumer, ConsumerId, Entries, Group, Id, Pending, Row, Stream};
 
 /// The first version in which consumers have two times: last seen, and last active.
 const VERSION_ACTIVE_TIMES: u16 = 11;
-const NODE_ENTRIES_MAX: usize = 100;
 
 pub(super) fn save(writer: &mut Writer<'_>, stream: &Stream) {
     let has_active = writer.form.version >= VERSION_ACTIVE_TIMES;
     writer.put_type(if has_active { Type::Stream3 } else { Type::Stream2 });
-    save_entries(writer, stream);
+    writer.length(stream.nodes());
+    let mut node = Node::default();
+    let _ = stream.visit_nodes(&mut |entries| {
+        node.save(writer, entries);
+        ControlFlow::Continue(())
+    });
     writer.length(stream.len());
     save_id(writer, stream.last_id());
     save_id(writer, stream.first_id());
@@ -34,62 +37,6 @@ fn raw_id(id: Id) -> [u8; 16] {
     (u128::from(id.ms) << 64 | u128::from(id.seq)).to_be_bytes()
 }
 
-/// Cuts a stream into nodes.
-#[derive(Default)]
-struct Nodes {
-    entries: usize,
-    bytes: u64,
-    count: u64,
-}
-
-impl Nodes {
-    /// Whether this entry begins a node.
-    fn begins(&mut self, row: &Row<'_>) -> bool {
-        let mut bytes = 0;
-        row.for_each(&mut |name, value| bytes += (name.len() + value.len()) as u64);
-        let begins = self.entries == 0
-            || self.entries == NODE_ENTRIES_MAX
-            || self.bytes.saturating_add(bytes) > NODE_BYTES_MAX;
-        if begins {
-            *self = Nodes { count: self.count + 1, ..Nodes::default() };
-        }
-        self.entries += 1;
-        self.bytes += bytes;
-        begins
-    }
-}
-
-fn save_entries(writer: &mut Writer<'_>, stream: &Stream) {
-    writer.counted(&mut |writer| save_nodes(writer, stream), &mut || {
-        let mut nodes = Nodes::default();
-        stream.visit(Id::MIN, Direction::Up, &mut |row| {
-            nodes.begins(row);
-            ControlFlow::Continue(())
-        });
-        nodes.count
-    });
-}
-
-/// Writes the entries of a stream in nodes, and returns how many these are.
-fn save_nodes(writer: &mut Writer<'_>, stream: &Stream) -> u64 {
-    let (mut nodes, mut node) = (Nodes::default(), Node::default());
-    stream.visit(Id::MIN, Direction::Up, &mut |row| {
-        if nodes.begins(row) {
-            if !writer.may_gather(node.entries.bytes()) {
-                return ControlFlow::Break(());
-            }
-            node.close(writer);
-            node.open(row);
-        }
-        node.push(row);
-        ControlFlow::Continue(())
-    });
-    if writer.may_gather(node.entries.bytes()) {
-        node.close(writer);
-    }
-    nodes.count
-}
-
 /// A node that is being written.
 #[derive(Default)]
 struct Node {
@@ -100,18 +47,35 @@ struct Node {
 }
 
 impl Node {
+    fn save(&mut self, writer: &mut Writer<'_>, entries: &Entries<'_>) {
+        let have_same = entries.have_same_names();
+        let _ = entries.visit(&mut |row| {
+            if self.count == 0 {
+                self.open(row);
+            }
+            self.push(row, have_same || self.has_names_of(row));
+            ControlFlow::Continue(())
+        });
+        self.close(writer);
+    }
+
     fn open(&mut self, row: &Row<'_>) {
-        (self.first, self.count) = (row.id, 0);
+        self.first = row.id;
         self.names.clear();
         row.for_each(&mut |name, _| self.names.push(name.to_vec()));
     }
 
-    fn push(&mut self, row: &Row<'_>) {
+    /// Whether an entry has the names of the first.
+    fn has_names_of(&self, row: &Row<'_>) -> bool {
         let (mut index, mut has_same) = (0, row.fields() == self.names.len());
         row.for_each(&mut |name, _| {
             has_same = has_same && self.names[index] == name;
             index += 1;
         });
+        has_same
+    }
+
+    fn push(&mut self, row: &Row<'_>, has_same: bool) {
         let entries = &mut self.entries;
         entries.push_int(if has_same { SAME_FIELDS } else { 0 });
         entries.push_int(row.id.ms.wrapping_sub(self.first.ms) as i64);
@@ -131,9 +95,6 @@ impl Node {
     }
 
     fn close(&mut self, writer: &mut Writer<'_>) {
-        if self.count == 0 {
-            return;
-        }
         let mut block = ListpackWriter::default();
         block.push_int(self.count);
         block.push_int(0);

@@ -25,6 +25,15 @@ pub(crate) fn len_max(len: usize) -> usize {
     if len <= STRING_MAX { len + 1 } else { 1 + varint_len(len) + len }
 }
 
+/// How long the cell of a value is.
+pub(crate) fn len(item: Item<'_>) -> usize {
+    match item {
+        Item::Int(0..=127) => 1,
+        Item::Int(n) => 1 + int_len(n),
+        Item::Bytes(bytes) => len_max(bytes.len()),
+    }
+}
+
 /// Writes one cell at the start of `to`, which has room for [`len_max`]; returns its length.
 pub(crate) fn write(to: &mut [u8], item: Item<'_>) -> usize {
     debug_assert!(!to.is_empty());

@@ -118,24 +118,68 @@ fn push_cell(out: &mut Vec<u8>, text: &[u8]) {
     out.truncate(at + len);
 }
 
-/// The column of these texts, one for each row, in its shortest form. Tries the forms that may win, each in
+/// The column of these values, one for each row, in its shortest form. Tries the forms that may win, each in
 /// one pass.
-pub(crate) fn encode(texts: &[&[u8]]) -> Vec<u8> {
-    assert!(!texts.is_empty(), "a column has rows");
+pub(crate) fn encode(values: &[Item<'_>]) -> Vec<u8> {
+    assert!(!values.is_empty(), "a column has rows");
+    if let Some(column) = integers(values).and_then(|numbers| encode_integers(&numbers)) {
+        return column;
+    }
+    if let Some(texts) = lent_texts(values) {
+        return encode_texts(&texts);
+    }
+    let mut digits: Vec<I64Text> = values.iter().map(|_| I64Text::new()).collect();
+    let texts: Vec<&[u8]> =
+        values.iter().zip(&mut digits).map(|(value, digits)| value.text(digits)).collect();
+    encode_texts(&texts)
+}
+
+/// The values, if all are integers.
+fn integers(values: &[Item<'_>]) -> Option<Vec<i64>> {
+    let number = |value: &Item<'_>| match value {
+        Item::Int(n) => Some(*n),
+        Item::Bytes(_) => None,
+    };
+    values.iter().map(number).collect()
+}
+
+/// The values, if none is an integer.
+fn lent_texts<'t>(values: &[Item<'t>]) -> Option<Vec<&'t [u8]>> {
+    let text = |value: &Item<'t>| match value {
+        Item::Bytes(text) => Some(*text),
+        Item::Int(_) => None,
+    };
+    values.iter().map(text).collect()
+}
+
+/// The column of these integers, on a line or as few; None where they are too far from every line.
+fn encode_integers(numbers: &[i64]) -> Option<Vec<u8>> {
+    let line = encode_numbers(numbers)?;
+    let Some(few) = Few::of(numbers, |n| n as u64) else { return Some(line) };
+    let few_len = few.len(base::text::i64_len);
+    if line.len() <= few_len {
+        return Some(line);
+    }
+    let mut digits: Vec<I64Text> = few.values.iter().map(|_| I64Text::new()).collect();
+    let values = few.values.iter().zip(&mut digits).map(|(n, digits)| digits.format(*n)).collect();
+    Some(Few { values, numbers: few.numbers }.encode())
+}
+
+fn encode_texts(texts: &[&[u8]]) -> Vec<u8> {
     let prefix = common_prefix(texts);
-    if let Some(few) = Few::of(texts) {
-        // A column of few different values may still be shorter as a line, or as text.
-        let text = encode_text(texts, prefix);
-        let other = match encode_line_of_texts(texts, prefix) {
-            Some(line) if line.len() <= text.len() => line,
-            _ => text,
-        };
-        return if other.len() < few.len() { other } else { few.encode() };
-    }
-    match encode_line_of_texts(texts, prefix) {
-        Some(line) => line,
-        None => encode_text(texts, prefix),
-    }
+    let line = encode_line_of_texts(texts, prefix);
+    let Some(few) = Few::of(texts, last_word) else {
+        return line.unwrap_or_else(|| encode_text(texts, prefix));
+    };
+    let few_len = few.len(<[u8]>::len);
+    // A letter takes a bit at least (none where there is but one).
+    let letters = texts.iter().map(|text| text.len() - prefix.len()).sum::<usize>();
+    let text = (few_len * 8 > letters).then(|| encode_text(texts, prefix));
+    let other = match (line, text) {
+        (Some(line), Some(text)) => Some(if line.len() <= text.len() { line } else { text }),
+        (line, text) => line.or(text),
+    };
+    other.filter(|other| other.len() < few_len).unwrap_or_else(|| few.encode())
 }
 
 fn common_prefix<'t>(texts: &[&'t [u8]]) -> &'t [u8] {
@@ -344,31 +388,30 @@ impl Code {
     }
 }
 
-/// A column of at most [`FEW_MAX`] different texts.
-struct Few<'t> {
-    values: Vec<&'t [u8]>,
+/// A column of at most [`FEW_MAX`] different values.
+struct Few<T> {
+    values: Vec<T>,
     /// Which value each row has.
     numbers: Vec<u64>,
 }
 
-impl<'t> Few<'t> {
-    /// None where there are more.
-    fn of(texts: &[&'t [u8]]) -> Option<Few<'t>> {
-        let mut values: Vec<&[u8]> = Vec::with_capacity(FEW_MAX);
-        // How each value ends, which tells most of them apart.
-        let mut ends = [0; FEW_MAX];
-        let mut numbers = Vec::with_capacity(texts.len());
-        for text in texts {
-            let end = last_word(text);
-            let is_it = |number: &usize| ends[*number] == end && values[*number] == *text;
+impl<T: Copy + PartialEq> Few<T> {
+    /// None where there are more. What `sign` makes of two values tells most of them apart.
+    fn of(rows: &[T], sign: impl Fn(T) -> u64) -> Option<Few<T>> {
+        let mut values: Vec<T> = Vec::with_capacity(FEW_MAX);
+        let mut signs = [0; FEW_MAX];
+        let mut numbers = Vec::with_capacity(rows.len());
+        for row in rows {
+            let own = sign(*row);
+            let is_it = |number: &usize| signs[*number] == own && values[*number] == *row;
             let number = (0..values.len()).find(is_it);
             numbers.push(number.unwrap_or(values.len()) as u64);
             if number.is_none() {
-                *ends.get_mut(values.len())? = end;
-                values.push(text);
+                *signs.get_mut(values.len())? = own;
+                values.push(*row);
             }
         }
-        debug_assert!(numbers.len() == texts.len() && values.len() <= numbers.len());
+        debug_assert!(numbers.len() == rows.len() && values.len() <= numbers.len());
         Some(Few { values, numbers })
     }
 
@@ -376,21 +419,23 @@ impl<'t> Few<'t> {
         bits_of(self.values.len() as u64 - 1)
     }
 
-    /// How long it is as a column.
-    fn len(&self) -> usize {
-        let values: usize = self.values.iter().map(|value| cell::len_max(value.len())).sum();
+    /// How long it is as a column, where `len` tells the text of a value.
+    fn len(&self, len: impl Fn(T) -> usize) -> usize {
+        let values: usize = self.values.iter().map(|value| cell::len_max(len(*value))).sum();
         3 + values + (self.numbers.len() * self.width() as usize).div_ceil(8)
     }
+}
 
+impl Few<&[u8]> {
     fn encode(&self) -> Vec<u8> {
-        let width = self.width();
-        let mut out = Vec::with_capacity(self.len());
+        let (len, width) = (self.len(<[u8]>::len), self.width());
+        let mut out = Vec::with_capacity(len);
         out.extend_from_slice(&[FEW, self.values.len() as u8, width as u8]);
         self.values.iter().for_each(|value| push_cell(&mut out, value));
         let mut writer = BitWriter::default();
         self.numbers.iter().for_each(|number| writer.put(*number, width));
         out.extend_from_slice(&writer.finish());
-        debug_assert_eq!(out.len(), self.len());
+        debug_assert_eq!(out.len(), len);
         out
     }
 }
@@ -616,7 +661,8 @@ mod tests {
     use base::random::Random;
 
     fn check(texts: &[&[u8]]) -> usize {
-        let mut bytes = encode(texts);
+        let items: Vec<Item<'_>> = texts.iter().map(|text| Item::classify(text)).collect();
+        let mut bytes = encode(&items);
         let len = bytes.len();
         bytes.extend_from_slice(&[0; PADDING]);
         let column = Column::open(&bytes, texts.len());

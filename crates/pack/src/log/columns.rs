@@ -21,6 +21,7 @@
 //! at most. A value is put together when it is read: its text is not stored as such.
 use crate::code::quarters::first_not_before;
 use crate::code::varint::read_varint;
+use crate::log::NodeSize;
 use crate::log::cell;
 use crate::log::column::{self, Column, Scratch};
 use crate::log::rows::{self, HEAD_BYTES, Head, KIND_COLUMNS, Pairs, Row, Rows, Visit};
@@ -61,61 +62,68 @@ pub(crate) fn close(mut leaf: Block) -> Block {
 /// that are too far apart.
 fn encode(open: &[u8], head: Head) -> Option<Vec<u8>> {
     let rows = Rows::open(open);
-    if head.lists != 1 || (head.count as usize) < ROWS_MIN {
+    if (head.count as usize) < ROWS_MIN {
         return None;
     }
-    let fields = rows.names(0).0;
-    let mut texts = Texts { bytes: Vec::with_capacity(open.len()), ..Texts::default() };
-    let is_uniform = rows.visit_up(Id::MIN, &mut |row| match row.fields() == fields {
-        true => {
-            texts.add(row, head.base);
-            ControlFlow::Continue(())
-        }
-        false => ControlFlow::Break(()),
-    });
-    if is_uniform.is_break() || texts.ms.len() * fields != texts.ends.len() {
-        return None;
-    }
-    let mut bytes = open[..HEAD_BYTES].to_vec();
-    bytes.extend_from_slice(rows.list_bytes(0));
-    for numbers in [&texts.ms, &texts.seqs] {
-        column::push(&mut bytes, &column::encode_numbers(numbers)?);
-    }
-    for field in 0..fields {
-        column::push(&mut bytes, &column::encode(&texts.column(field, fields)));
-    }
-    bytes.extend_from_slice(&[0; column::PADDING]);
-    debug_assert_eq!(texts.ends.len(), head.count as usize * fields, "a value for each field of each entry");
-    let len = bytes.len() as u32;
-    Head { rows: 0, end: len, ..head }.write_as(KIND_COLUMNS, &mut bytes);
-    Some(bytes)
+    let sheet = rows.sheet()?;
+    let bytes = sheet.encode(rows.list_bytes(0), rows.names(0).0, head.base)?;
+    Some(with_head(bytes, head))
 }
 
-/// All values of a leaf as text, one behind the other.
+fn with_head(mut bytes: Vec<u8>, head: Head) -> Vec<u8> {
+    let end = bytes.len() as u32;
+    Head { rows: 0, end, ..head }.write_as(KIND_COLUMNS, &mut bytes);
+    bytes
+}
+
+/// Entries that all have the same names: their ids, which rise, and their values, row by row.
 #[derive(Default)]
-struct Texts {
-    ms: Vec<i64>,
-    seqs: Vec<i64>,
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+pub struct Sheet<'b> {
+    pub ids: Vec<Id>,
+    pub values: Vec<Item<'b>>,
 }
 
-impl Texts {
-    fn add(&mut self, row: &Row<'_>, base: Id) {
-        self.ms.push((row.id.ms - base.ms) as i64);
-        self.seqs.push(row.id.seq as i64);
-        row.for_each(&mut |_, value| {
-            value.append_to(&mut self.bytes);
-            self.ends.push(self.bytes.len());
-        });
+impl Sheet<'_> {
+    /// A leaf of columns of these entries. None where they are few, their ids are too far apart, or rows would
+    /// be shorter.
+    pub(crate) fn leaf(&self, names: &impl Pairs, size: NodeSize) -> Option<Block> {
+        let (rows, base) = (self.ids.len(), *self.ids.first()?);
+        if rows < ROWS_MIN {
+            return None;
+        }
+        let bytes = self.encode(&rows::list_of(names), names.count(), base)?;
+        // A row takes four bytes beside its values at least.
+        let as_rows =
+            HEAD_BYTES + 4 * rows + self.values.iter().map(|value| cell::len(*value)).sum::<usize>();
+        if bytes.len() >= as_rows {
+            return None;
+        }
+        let count = u32::try_from(rows).ok()?;
+        let (size, added) = (size.bytes, size.added.max(count));
+        let head = Head { lists: 1, closings: 0, last: 0, count, end: 0, rows: 0, size, added, base };
+        Some(Block::fitting(&with_head(bytes, head)))
     }
 
-    fn column(&self, field: usize, fields: usize) -> Vec<&[u8]> {
-        let text = |index: usize| {
-            let start = if index == 0 { 0 } else { self.ends[index - 1] };
-            &self.bytes[start..self.ends[index]]
-        };
-        (field..self.ends.len()).step_by(fields).map(text).collect()
+    /// The columns, behind room for a head. `list` are the names, with their length in front.
+    fn encode(&self, list: &[u8], fields: usize, base: Id) -> Option<Vec<u8>> {
+        debug_assert_eq!(self.ids.len() * fields, self.values.len(), "a value for each field of each entry");
+        debug_assert!(self.ids.is_sorted() && self.ids.first() >= Some(&base), "ids rise");
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + list.len() + 16 * self.values.len());
+        bytes.resize(HEAD_BYTES, 0);
+        bytes.extend_from_slice(list);
+        let ms: Vec<i64> = self.ids.iter().map(|id| (id.ms - base.ms) as i64).collect();
+        let seqs: Vec<i64> = self.ids.iter().map(|id| id.seq as i64).collect();
+        for numbers in [ms, seqs] {
+            column::push(&mut bytes, &column::encode_numbers(&numbers)?);
+        }
+        let mut values = Vec::with_capacity(self.ids.len());
+        for field in 0..fields {
+            values.clear();
+            values.extend(self.values[field..].iter().step_by(fields));
+            column::push(&mut bytes, &column::encode(&values));
+        }
+        bytes.extend_from_slice(&[0; column::PADDING]);
+        Some(bytes)
     }
 }
 

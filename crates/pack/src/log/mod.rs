@@ -40,6 +40,7 @@ use crate::tree::order::{ByEntry, EntryMark};
 use crate::tree::stats::Stats;
 use crate::tree::{Node, Path, Tree};
 use columns::Columns;
+pub use columns::Sheet;
 use rows::{Head, KIND_ROWS, Rows};
 pub use rows::{Pairs, Row, Visit};
 use std::ops::ControlFlow;
@@ -56,16 +57,29 @@ pub struct Limits {
 }
 
 /// Without a limit a leaf ends here all the same: an edit inside a leaf moves what lies behind it.
-const LEAF_BYTES_MAX: u64 = 64 << 10;
+pub const LEAF_BYTES_MAX: u64 = 64 << 10;
 
 impl Limits {
     /// Whether a leaf takes one more entry, of so many bytes of text.
     fn takes(&self, leaf: &Block, text_bytes: usize) -> bool {
         let head = Head::read(leaf);
-        let bytes_max = if self.bytes == 0 { LEAF_BYTES_MAX } else { self.bytes.min(LEAF_BYTES_MAX) };
-        u64::from(head.size) + (text_bytes as u64) < bytes_max
-            && (self.entries == 0 || u64::from(head.added) < self.entries)
+        self.has_room(NodeSize { bytes: head.size, added: head.added }, text_bytes)
     }
+
+    /// Whether a leaf of this size takes one more entry, of so many bytes of text.
+    pub fn has_room(&self, size: NodeSize, text_bytes: usize) -> bool {
+        let bytes_max = if self.bytes == 0 { LEAF_BYTES_MAX } else { self.bytes.min(LEAF_BYTES_MAX) };
+        u64::from(size.bytes) + (text_bytes as u64) < bytes_max
+            && (self.entries == 0 || u64::from(size.added) < self.entries)
+    }
+}
+
+/// What says when a leaf is full: how many bytes its entries take as a node of Redis, and how many ever came
+/// to it, with those that are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeSize {
+    pub bytes: u32,
+    pub added: u32,
 }
 
 /// Which entries go when a log is trimmed.
@@ -142,6 +156,44 @@ impl Log {
                 rows::append(tail, id, pairs);
             }
             _ => self.append_leaf(id, pairs),
+        }
+    }
+
+    /// Adds an entry that begins a leaf though the last has room: where a node of a file begins.
+    pub fn append_apart(&mut self, id: Id, pairs: &impl Pairs) {
+        debug_assert!(self.last_id().is_none_or(|last| last < id), "{id:?}");
+        self.len += 1;
+        self.append_leaf(id, pairs);
+    }
+
+    /// Adds entries, of which there are some, as a leaf. It is one of rows if more come to it (`grows`), and
+    /// otherwise what it would become. Costs a part of what adding them one by one does.
+    pub fn append_sheet(&mut self, names: &impl Pairs, sheet: &Sheet<'_>, size: NodeSize, grows: bool) {
+        debug_assert!(self.last_id() < sheet.ids.first().copied(), "ids rise");
+        let columns = if grows { None } else { sheet.leaf(names, size) };
+        let leaf = columns.unwrap_or_else(|| rows::leaf_of(names, sheet, size));
+        debug_assert_eq!(Leaf::open(&leaf).count(), sheet.ids.len() as u64);
+        self.len += sheet.ids.len() as u64;
+        if let Some(old) = self.tail.replace(leaf) {
+            self.seal(old);
+        }
+        self.assert_shape();
+    }
+
+    /// The last leaf has all entries of a node of a file, and is as full as that.
+    pub fn note_node(&mut self, size: NodeSize) {
+        if let Some(tail) = &mut self.tail {
+            rows::set_size(tail, size);
+        }
+    }
+
+    /// Gives back the room for what comes next, if that is much.
+    pub fn fit(&mut self) {
+        if let Some(tail) = &mut self.tail
+            && tail[0] == KIND_ROWS
+            && rows::slack_bytes(tail) > tail.len() / 64
+        {
+            rows::shrink(tail);
         }
     }
 
@@ -412,6 +464,13 @@ impl Log {
         });
     }
 
+    /// Visits the leaves, which are what nodes are in Redis, until told to stop.
+    pub fn visit_leaves(&self, visit: &mut dyn FnMut(&Entries<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        let mut visit_block = |block: &Block| visit(&Entries(Leaf::open(block)));
+        self.sealed.visit_leaves(&mut visit_block)?;
+        self.tail.iter().try_for_each(visit_block)
+    }
+
     /// The id that each leaf began with. XINFO STREAM counts them as nodes of a radix tree.
     pub fn for_each_base(&self, visit: &mut dyn FnMut(Id)) {
         let _ = self.visit_bases(&mut |base| {
@@ -517,6 +576,24 @@ fn shrink_if_sparse(block: &mut Block) {
     if slack_bytes > block.len() / 2 && block.len() > 256 {
         open(block);
         rows::shrink(block);
+    }
+}
+
+/// The entries of one leaf, to read.
+pub struct Entries<'b>(Leaf<'b>);
+
+impl Entries<'_> {
+    /// Whether all have the same names, as far as that is known without a look at each.
+    pub fn have_same_names(&self) -> bool {
+        match &self.0 {
+            Leaf::Rows(rows) => rows.has_one_list(),
+            Leaf::Columns(_) => true,
+        }
+    }
+
+    /// Visits all, until told to stop.
+    pub fn visit(&self, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        self.0.visit_up(Id::MIN, visit)
     }
 }
 

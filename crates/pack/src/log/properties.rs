@@ -58,6 +58,20 @@ fn check(log: &Log, twin: &Twin) {
     assert_eq!(log.last_id(), twin.keys().next_back().copied());
     let stats = log.stats();
     assert_eq!(stats.rows.entries + stats.columns.entries, log.len());
+    let mut by_leaves = Vec::new();
+    let _ = log.visit_leaves(&mut |leaf| {
+        let (before, have_same) = (by_leaves.len(), leaf.have_same_names());
+        let _ = leaf.visit(&mut |row| {
+            by_leaves.push((row.id, fields(row)));
+            ControlFlow::Continue(())
+        });
+        let names =
+            |(_, fields): &(Id, Fields)| fields.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let own = &by_leaves[before..];
+        assert!(!own.is_empty() && (!have_same || own.iter().all(|row| names(row) == names(&own[0]))));
+        ControlFlow::Continue(())
+    });
+    assert!(by_leaves.into_iter().eq(twin.iter().map(owned)));
     let mut bases = Vec::new();
     log.for_each_base(&mut |base| bases.push(base));
     assert!(bases.is_sorted() && bases.len() as u64 == stats.rows.nodes + stats.columns.nodes);
@@ -84,6 +98,13 @@ impl Run {
     }
 
     fn append(&mut self) {
+        let fields = self.fields();
+        self.next_id();
+        self.log.append(self.last, &fields, &self.limits);
+        self.twin.insert(self.last, fields);
+    }
+
+    fn next_id(&mut self) {
         let ms = self.last.ms + [0, 0, 1, 3, 1000, 1 << 40][self.random.below(6) as usize];
         let seq = if ms == self.last.ms {
             self.last.seq + 1 + self.random.below(300)
@@ -91,9 +112,42 @@ impl Run {
             self.random.below(2)
         };
         self.last = Id { ms, seq };
-        let fields = self.fields();
-        self.log.append(self.last, &fields, &self.limits);
-        self.twin.insert(self.last, fields);
+    }
+
+    /// Entries with the same names come together, as a node of a file does: as columns, or one by one.
+    fn node(&mut self) {
+        let (names, count) = (self.fields(), 1 + self.random.below(150));
+        let entries: Vec<(Id, Fields)> = (0..count)
+            .map(|_| {
+                self.next_id();
+                let own = self.fields().into_iter().cycle().map(|(_, value)| value);
+                (self.last, names.iter().map(|(name, _)| name.clone()).zip(own).collect())
+            })
+            .collect();
+        let value = |(_, value): &(Vec<u8>, Vec<u8>)| value.clone();
+        let values: Vec<Vec<u8>> = entries.iter().flat_map(|(_, fields)| fields.iter().map(value)).collect();
+        let sheet = Sheet {
+            ids: entries.iter().map(|(id, _)| *id).collect(),
+            values: values.iter().map(|value| Item::classify(value)).collect(),
+        };
+        let size =
+            NodeSize { bytes: self.random.below(5000) as u32, added: (count + self.random.below(50)) as u32 };
+        match self.random.below(3) {
+            0 => {
+                for (index, (id, fields)) in entries.iter().enumerate() {
+                    match index {
+                        0 => self.log.append_apart(*id, fields),
+                        _ => self.log.append(*id, fields, &Limits { bytes: 0, entries: 0 }),
+                    }
+                }
+                self.log.note_node(size);
+            }
+            number => self.log.append_sheet(&names, &sheet, size, number == 1),
+        }
+        if self.random.below(3) == 0 {
+            self.log.fit();
+        }
+        self.twin.extend(entries);
     }
 
     fn fields(&mut self) -> Fields {
@@ -130,7 +184,8 @@ impl Run {
     }
 
     fn edit(&mut self) {
-        match self.random.below(15) {
+        match self.random.below(16) {
+            15 => self.node(),
             0..=6 => (0..self.random.below(20)).for_each(|_| self.append()),
             7..=9 => {
                 let id = self.any_id();

@@ -32,8 +32,9 @@ use crate::classic::listpack::{self, entry_bytes};
 use crate::code::probe::equal;
 use crate::code::varint::{read_varint, varint_len, write_varint};
 use crate::code::words::{u32_at, u64_at};
+use crate::log::NodeSize;
 use crate::log::cell;
-use crate::log::columns::InColumns;
+use crate::log::columns::{InColumns, Sheet};
 use crate::memory::block::Block;
 use crate::tree::order::Id;
 use base::Item;
@@ -157,6 +158,36 @@ pub(crate) fn append(block: &mut Block, id: Id, pairs: &impl Pairs) {
     head.write(block.make_mut());
 }
 
+/// A leaf of the entries of a sheet, which has some, without room for more.
+pub(crate) fn leaf_of(names: &impl Pairs, sheet: &Sheet<'_>, size: NodeSize) -> Block {
+    let (base, list) = (sheet.ids[0], list_of(names));
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + list.len() + size.bytes as usize);
+    bytes.resize(HEAD_BYTES, 0);
+    bytes.extend_from_slice(&list);
+    let (rows, mut last) = (bytes.len() as u32, 0);
+    for (id, values) in sheet.ids.iter().zip(sheet.values.chunks(names.count())) {
+        let (start, ms, seq) = (bytes.len(), (id.ms - base.ms) as usize, id.seq as usize);
+        let cells: usize = values.iter().map(|value| cell::len(*value)).sum();
+        let body = 1 + varint_len(ms) + varint_len(seq) + cells;
+        last = varint_len(body) + body;
+        bytes.resize(start + last, 0);
+        let mut at = start + write_varint(&mut bytes[start..], body);
+        // The only list of names is number 0.
+        at += 1;
+        at += write_varint(&mut bytes[at..], ms);
+        at += write_varint(&mut bytes[at..], seq);
+        for value in values {
+            at += cell::write(&mut bytes[at..], *value);
+        }
+        debug_assert_eq!(at, bytes.len(), "a row is as long as its parts");
+    }
+    let (count, end) = (sheet.ids.len() as u32, bytes.len() as u32);
+    let (size, added) = (size.bytes, size.added.max(count));
+    let last = short_len(last);
+    Head { lists: 1, closings: 0, last, count, end, rows, size, added, base }.write(&mut bytes);
+    Block::fitting(&bytes)
+}
+
 /// How long a row is, as the head tells it; 0 where it is too long for that.
 fn short_len(len: usize) -> u16 {
     u16::try_from(len).unwrap_or(0)
@@ -275,14 +306,7 @@ fn has_names(list: &[u8], pairs: &impl Pairs) -> bool {
 /// Puts one list more behind those that are there; the rows move.
 #[cold]
 fn add_list(block: &mut Block, head: &mut Head, pairs: &impl Pairs) -> u8 {
-    let mut names = vec![0; names_len_max(pairs)];
-    let mut len = write_varint(&mut names, pairs.count());
-    for index in 0..pairs.count() {
-        len += cell::write_string(&mut names[len..], pairs.name(index));
-    }
-    let mut list = vec![0; varint_len(len)];
-    write_varint(&mut list, len);
-    list.extend_from_slice(&names[..len]);
+    let list = list_of(pairs);
     reserve(block, head, list.len());
     // The room of rows that were taken off the front can be used for the names.
     let (at, end, rows) = (lists_end(&block[..], head), head.end as usize, head.rows as usize);
@@ -297,6 +321,19 @@ fn add_list(block: &mut Block, head: &mut Head, pairs: &impl Pairs) -> u8 {
     head.lists += 1;
     head.write(bytes);
     head.lists - 1
+}
+
+/// A list of these names, with its length in front.
+pub(crate) fn list_of(pairs: &impl Pairs) -> Vec<u8> {
+    let mut names = vec![0; names_len_max(pairs)];
+    let mut len = write_varint(&mut names, pairs.count());
+    for index in 0..pairs.count() {
+        len += cell::write_string(&mut names[len..], pairs.name(index));
+    }
+    let mut list = vec![0; varint_len(len)];
+    write_varint(&mut list, len);
+    list.extend_from_slice(&names[..len]);
+    list
 }
 
 /// Where the lists of names end.
@@ -410,6 +447,33 @@ impl<'b> Rows<'b> {
         Row { id: raw.id, source: Source::Cells(cells) }
     }
 
+    /// Whether all rows have the names of the first that came.
+    pub(crate) fn has_one_list(&self) -> bool {
+        self.head.lists == 1
+    }
+
+    /// All entries, if they have the same names.
+    pub(crate) fn sheet(&self) -> Option<Sheet<'b>> {
+        if !self.has_one_list() {
+            return None;
+        }
+        let (fields, count) = (self.names(0).0, self.head.count as usize);
+        let mut sheet = Sheet { ids: Vec::with_capacity(count), values: Vec::with_capacity(count * fields) };
+        let mut at = self.head.rows as usize;
+        while let Some(raw) = self.raw(at) {
+            debug_assert_eq!(raw.list, 0, "the only list");
+            sheet.ids.push(raw.id);
+            let mut cells = raw.cells;
+            for _ in 0..fields {
+                let (value, len) = cell::read(cells);
+                sheet.values.push(value);
+                cells = &cells[len..];
+            }
+            at = raw.end;
+        }
+        Some(sheet)
+    }
+
     /// A list of names with the varint in front of it.
     pub(crate) fn list_bytes(&self, list: u8) -> &'b [u8] {
         debug_assert!(list < self.head.lists, "list {list} of {}", self.head.lists);
@@ -504,6 +568,13 @@ pub(crate) fn remove_first(block: &mut Block) {
     let (mut head, end) = (rows.head, first.end);
     (head.rows, head.count) = (end as u32, head.count - 1);
     head.write(block.make_mut());
+}
+
+/// Of a leaf of either kind: it is as full as this says.
+pub(crate) fn set_size(block: &mut Block, size: NodeSize) {
+    let (head, kind) = (Head::read(block), block[0]);
+    let added = size.added.max(head.count);
+    Head { size: size.bytes, added, ..head }.write_as(kind, block.make_mut());
 }
 
 /// Bytes that hold no row: the room, and what was taken off the front.

@@ -15,6 +15,7 @@
 //! read and what lags behind it (`progress.rs`).
 pub(crate) mod api;
 pub(crate) mod group;
+mod nodes;
 pub(crate) mod pending;
 mod progress;
 pub(crate) mod radix;

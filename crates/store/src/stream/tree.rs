@@ -94,9 +94,15 @@ impl Stream {
     #[inline]
     pub fn add(&mut self, id: Id, pairs: &impl Pairs, limits: &Limits) {
         self.log.append(id, pairs, limits);
-        self.last_id = id;
+        self.count_added(id, 1);
+    }
+
+    /// So many entries were added, this the last.
+    #[inline]
+    pub(super) fn count_added(&mut self, last: Id, count: u64) {
+        self.last_id = last;
         // RESTORE and XSETID set it to any number; behind the last comes 0, as in Redis.
-        self.entries_added = self.entries_added.wrapping_add(1);
+        self.entries_added = self.entries_added.wrapping_add(count);
     }
 
     /// Deletes an entry, and returns whether it was there.
