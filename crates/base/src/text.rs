@@ -42,6 +42,26 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
     }
 }
 
+/// `text` as C reads a whole text as a number, as Redis does with some settings: spaces, a sign and zeros
+/// may come first, no text is 0, and what is too far from 0 is the last number.
+pub fn parse_as_c(text: &[u8]) -> Option<i64> {
+    let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0B;
+    let spaces = text.iter().take_while(|byte| is_space(byte)).count();
+    let (is_negative, digits) = match &text[spaces..] {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() {
+        return text.is_empty().then_some(0);
+    }
+    let step = |n: i64, byte: &u8| {
+        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
+        Some(n.saturating_mul(10).saturating_add(if is_negative { -digit } else { digit }))
+    };
+    digits.iter().try_fold(0, step)
+}
+
 /// `text` as a `u64`, if it is the canonical decimal text of one.
 pub fn parse_u64(text: &[u8]) -> Option<u64> {
     let (first, rest) = text.split_first()?;
@@ -196,6 +216,26 @@ fn append_word(out: &mut Vec<u8>, n: u64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_c_reads_as_a_number_is_one() {
+        for (text, number) in [
+            ("", 0),
+            ("7", 7),
+            ("007", 7),
+            ("+1", 1),
+            (" \t\n\x0B-0", 0),
+            (" -12", -12),
+            ("9223372036854775807", i64::MAX),
+            ("9223372036854775808", i64::MAX),
+            ("-99999999999999999999", i64::MIN),
+        ] {
+            assert_eq!(parse_as_c(text.as_bytes()), Some(number), "{text:?}");
+        }
+        for text in [" ", "-", "+", "+-1", "1 ", "1a", "0x1", "- 1", "\u{a0}1"] {
+            assert_eq!(parse_as_c(text.as_bytes()), None, "{text:?}");
+        }
+    }
 
     #[test]
     fn a_byte_is_two_digits() {

@@ -32,7 +32,7 @@ use crate::state::persistence::{LOADING, Persistence};
 use crate::state::pubsub::PubSub;
 use crate::state::replication::ReplicationId;
 use crate::state::start_error::StartError;
-use crate::state::system::adjust_oom_score;
+use crate::state::system::{self, adjust_oom_score};
 use crate::state::tls::{self, TlsInForce};
 use crate::worker::{ScriptThread, Worker};
 use crate::{Clock, Config, ConfigError, Log, OomScore, Source};
@@ -41,6 +41,7 @@ use net::{Engine, EngineKind, Listener, Opened, Peer};
 use std::cell::OnceCell;
 use std::io::Read;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -50,19 +51,32 @@ impl Source {
     /// The default configuration with all of this over it. `stdin` is read if the command line says so. An
     /// error names the line.
     pub fn load(&self, stdin: &mut dyn Read) -> Result<Config, ConfigError> {
-        let catalog = OnceCell::new();
-        let catalog = || catalog.get_or_init(|| Registry::new(FAMILIES).catalog());
-        let checks = Checks {
-            renames: &|renames| Registry::renamed(FAMILIES, renames).map(drop),
-            user: &|line, channels| acl::file::check(line, &Rules { catalog: catalog(), channels }),
-        };
-        self.load_checked(stdin, checks)
+        with_checks(|checks| self.load_checked(stdin, checks))
     }
+
+    /// The same where the configuration is only looked at: all errors.
+    pub fn load_or_tell_all(&self, stdin: &mut dyn Read) -> Result<Config, Vec<ConfigError>> {
+        with_checks(|checks| self.check(stdin, checks))
+    }
+}
+
+/// Lines that name commands are checked against the commands that there are.
+fn with_checks<R>(load: impl FnOnce(Checks<'_>) -> R) -> R {
+    let catalog = OnceCell::new();
+    let catalog = || catalog.get_or_init(|| Registry::new(FAMILIES).catalog());
+    load(Checks {
+        renames: &|renames| Registry::renamed(FAMILIES, renames).map(drop),
+        user: &|line, channels| acl::file::check(line, &Rules { catalog: catalog(), channels }),
+    })
 }
 
 /// Who connects at once to a server with little data need not know that it is being loaded: programs that
 /// wait for the port alone take an error for a failure.
 const UNTOLD: Duration = Duration::from_millis(100);
+
+/// Files of fewer bytes are loaded in no time, unless the machine is very busy.
+const SMALL_BYTES: u64 = 2 << 20;
+const UNTOLD_IF_SMALL: Duration = Duration::from_secs(2);
 
 /// A running server. In-process servers of tests are made in the same way as the program's. Dropping it ends
 /// it.
@@ -104,8 +118,9 @@ impl Running {
         &self.server.log
     }
 
-    /// Loads the data, and says then that it is ready. Where that takes longer than [`UNTOLD`], clients are
-    /// told that it is being loaded; those who have connected before wait.
+    /// Loads the data, and says then that it is ready. Where that takes longer than [`UNTOLD`] (of a small
+    /// file [`UNTOLD_IF_SMALL`]), clients are told that it is being loaded; those who have connected before
+    /// wait.
     pub fn load(&self) -> Result<(), StartError> {
         let config = self.server.config();
         persistence::remove_left(&self.server.persistence.disk, &config.dir);
@@ -134,9 +149,11 @@ impl Running {
     fn load_and_tell(&self) -> Result<(Result<(), String>, bool), StartError> {
         let (is_done, done) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            let serve_late = move || match done.recv_timeout(UNTOLD) {
-                Err(mpsc::RecvTimeoutError::Timeout) => self.serve().map(|()| true),
-                _ => Ok(false),
+            let takes_longer = move |than| done.recv_timeout(than) == Err(mpsc::RecvTimeoutError::Timeout);
+            let is_small = || self.server.persistence.loading.total_bytes.load(Relaxed) < SMALL_BYTES;
+            let serve_late = move || {
+                let is_late = takes_longer(UNTOLD) && (!is_small() || takes_longer(UNTOLD_IF_SMALL));
+                if is_late { self.serve().map(|()| true) } else { Ok(false) }
             };
             let teller = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, serve_late);
             let teller = teller.map_err(|e| cannot("start a thread for loading", &e))?;
@@ -309,6 +326,7 @@ pub fn start_when(
     if let Err(error) = adjust_oom_score(OomScore::No, &config) {
         log.warning(&format!("Unable to write oom_score_adj: {}", crate::state::config::reason(&error)));
     }
+    system::warn_of_limits(&config, &log);
     let no_tls = |()| StartError("Failed to configure TLS. Check logs for more info.".into());
     let tls = tls::load(&config, &log).map_err(no_tls).inspect_err(logged)?;
     let listeners = listening::open(&config, &log).inspect_err(logged)?;

@@ -36,9 +36,11 @@ fn main() -> ExitCode {
 /// Reads a configuration and prints what it says. Zero if a server would start with it, as far as that can be
 /// told before it opens anything to write.
 fn check(source: &Source) -> ExitCode {
-    let config = match source.load(&mut std::io::stdin()) {
+    let config = match source.load_or_tell_all(&mut std::io::stdin()) {
         Ok(config) => config,
-        Err(error) => return fail(&error.0),
+        Err(errors) => {
+            return fail(&errors.iter().map(|error| error.0.as_str()).collect::<Vec<_>>().join("\n"));
+        }
     };
     if let Err(error) = server::examine(&config) {
         return fail(&error.0);

@@ -84,8 +84,8 @@ pub struct Sheet<'b> {
 }
 
 impl Sheet<'_> {
-    /// A leaf of columns of these entries. None where they are few, their ids are too far apart, or rows would
-    /// be shorter.
+    /// A leaf of columns of these entries. None where they are few, their ids are too far apart, or rows
+    /// would be shorter.
     pub(crate) fn leaf(&self, names: &impl Pairs, size: NodeSize) -> Option<Block> {
         let (rows, base) = (self.ids.len(), *self.ids.first()?);
         if rows < ROWS_MIN {

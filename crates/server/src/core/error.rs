@@ -318,7 +318,7 @@ pub(crate) fn rules_changed(reason: Reason) -> Error {
     let reason = match reason {
         Reason::Command => "no permission to execute the command or subcommand",
         Reason::Key => "no permission to touch the specified keys",
-        Reason::Channel => "no permission to access one of the channels used as argument to the command",
+        Reason::Channel => "no permission to access one of the channels used as arguments",
     };
     Error::custom(format!(
         "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This \

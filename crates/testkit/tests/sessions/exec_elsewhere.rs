@@ -75,6 +75,36 @@ fn what_exec_does_elsewhere_is_what_it_would_do_at_once() {
     }
 }
 
+/// Each is short beside what takes long; together they are not.
+#[test]
+fn many_requests_of_many_words_run_elsewhere_together() {
+    let server = server();
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    for (requests, lent) in [(1, "0"), (MANY / 10, "1")] {
+        let queue: Vec<String> = (0..requests)
+            .flat_map(|request| {
+                let number = |n: usize| request * 10 + n;
+                let members: String = (0..10).map(|n| format!(" m{}", number(n))).collect();
+                let scores: String = (0..10).map(|n| format!(" {n} m{}", number(n))).collect();
+                [format!("ZADD z{scores}"), format!("SADD s{members}"), format!("SET k{request} 1")]
+            })
+            .collect();
+        let queue: Vec<&str> = queue.iter().map(String::as_str).collect();
+        call(&mut other, "FLUSHALL");
+        for request in &queue {
+            call(&mut one, request);
+        }
+        let expected = digest(&mut other);
+        call(&mut other, "FLUSHALL");
+        call(&mut other, "CONFIG RESETSTAT");
+        for request in ["MULTI"].iter().chain(&queue) {
+            call(&mut one, request);
+        }
+        assert_eq!(replies(call(&mut one, "EXEC")).len(), queue.len());
+        assert_eq!((digest(&mut other), &*figure(&mut other, "lent_requests")), (expected, lent));
+    }
+}
+
 #[test]
 fn others_go_on_meanwhile_and_who_would_change_a_key_waits() {
     let server = server();

@@ -227,6 +227,20 @@ fn whoever_needs_all_data_finds_it_done() {
 }
 
 #[test]
+fn settings_and_users_change_beside_it() {
+    let server = server(2);
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    hold_after(&server, 3, &mut one, &format!("MSET{}", pairs("new")));
+    for change in ["CONFIG SET hz 20", "ACL SETUSER somebody on", "ACL DELUSER somebody"] {
+        assert!(!text(&call(&mut other, change)).starts_with("ERR"), "{change}");
+        assert!(server.server.has_parts_left(), "{change} has nobody wait for the rest");
+    }
+    server.server.hold_parts_after(None);
+    assert_eq!(text(&one.receive().unwrap()), "OK");
+    assert_eq!(text(&call(&mut other, "DBSIZE")), MANY.to_string());
+}
+
+#[test]
 fn two_of_them_come_one_behind_the_other() {
     let server = server(3);
     let mut clients: Vec<RespClient> = (0..4).map(|_| server.client().unwrap()).collect();

@@ -1,6 +1,6 @@
 //! Scripts that run for long, and scripts that a worker begins and takes back: what other clients see
 //! meanwhile, and that everything happens once.
-use crate::lent::{figure, wait_until};
+use crate::lent::{MANY, figure, wait_until};
 use server::Config;
 use std::io::Write;
 use std::net::TcpStream;
@@ -460,6 +460,21 @@ fn a_script_that_scans_stays_on_its_worker_unless_it_removes_something_or_takes_
     assert_eq!(text(&call(&mut client, &["EVAL", &all, "0"])), "251");
     assert_eq!(lent(&mut client) - before, 1);
     assert_eq!(say(&mut client, "GET n"), "5");
+}
+
+/// A table is made of all of a reply, so one that is long takes long also where it would be sent by and by.
+#[test]
+fn a_script_that_reads_very_much_runs_on_the_thread_of_scripts_from_the_first() {
+    let server = server(1);
+    let mut client = server.client().unwrap();
+    let fill = "for i = 1, tonumber(ARGV[1]) do redis.call('rpush', KEYS[1], i) end";
+    call(&mut client, &["EVAL", fill, "1", "list", &MANY.to_string()]);
+    let read = "return #redis.call('lrange', KEYS[1], 0, ARGV[1])";
+    for (last, length, times) in [("9", 10, 0), ("-1", MANY, 1)] {
+        say(&mut client, "CONFIG RESETSTAT");
+        assert_eq!(text(&call(&mut client, &["EVAL", read, "1", "list", last])), length.to_string());
+        assert_eq!(figure(&mut client, "lent_scripts"), times.to_string());
+    }
 }
 
 /// What cannot be taken back out of a log is told it once.

@@ -37,6 +37,21 @@ fn a_configuration_that_is_wrong_is_told_with_its_line() {
 }
 
 #[test]
+fn all_lines_that_are_wrong_are_told_at_once() {
+    let home = Home::new("wrong");
+    let [file, other] = ["wrong.conf", "other.conf"].map(|name| home.path.join(name));
+    let lines = format!("nothing 1\nport 7000\nmaxclients many\ninclude {}\nsave \"1\n", other.display());
+    std::fs::write(&file, lines).unwrap();
+    std::fs::write(&other, "\nport x\nreplicaof a 1\n").unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_sardine")).arg("--check-config").arg(&file).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let at: Vec<&str> =
+        told.split("at line ").skip(1).map(|fault| fault.split('\n').next().unwrap()).collect();
+    assert_eq!((output.status.code(), &at[..]), (Some(1), &["1", "3", "2", "3", "5"][..]), "{told}");
+}
+
+#[test]
 fn users_and_certificates_that_a_start_would_not_find_are_told() {
     for (words, why) in [
         (&["--aclfile", "/there/is/none"][..], "Aborting startup because of ACL errors: "),

@@ -126,6 +126,18 @@ impl<'s> Executor<'s> {
         Ok(result)
     }
 
+    /// What other workers are doing is done when it returns, but for a request that runs in parts.
+    #[cold]
+    pub(super) fn let_others_finish(&mut self) {
+        if self.is_alone || self.kept_gates.is_some() {
+            return;
+        }
+        self.end();
+        // While a script runs for long they do nothing.
+        drop(self.server.gates.try_enter_alone());
+        self.begin();
+    }
+
     /// The same for a script, behind which others may come: the gates stay taken until a turn or a script
     /// begins a millisecond later, or until the batch ends. To hand them to another worker costs as much as
     /// many a script. What comes in between runs under them too: whoever gave them back in the middle of a

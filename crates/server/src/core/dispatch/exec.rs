@@ -34,6 +34,9 @@ use store::{Garbage, Key, View};
 /// A key of fewer elements has no reply that takes long, if they are not very long each.
 const MANY_ELEMENTS: u64 = LONG_STEPS / 64;
 
+/// To share a key takes as long as to run so many words of a request that names it.
+const WORDS_A_KEY: usize = 3;
+
 /// How each request of a queue runs, where all can run on the shards of their keys. The memory of one plan is
 /// used for the next.
 #[derive(Default)]
@@ -43,6 +46,8 @@ pub(super) struct Plan {
     may_be_long: bool,
     /// Of some request the reply may be as long as its key's value.
     may_answer_much: bool,
+    /// How many words all requests have, but for their names, their keys, and a word or two for each key.
+    words: u64,
     /// What was shared instead of running the queue.
     shared: Option<Box<SharedQueue>>,
     /// Of all requests in turn, which arguments are keys, and the hashes of these.
@@ -97,6 +102,11 @@ impl Plan {
     /// The keys of all requests in turn.
     pub(super) fn keys(&self) -> &[(u32, Hash)] {
         &self.keys
+    }
+
+    /// See the field.
+    pub(super) fn words(&self) -> u64 {
+        self.words
     }
 
     /// Bytes of memory that it holds between two uses.
@@ -187,7 +197,7 @@ impl<'s> Executor<'s> {
     fn plan(&mut self, plan: &mut Plan, queue: &Queue) -> Locks {
         plan.steps.clear();
         plan.keys.clear();
-        (plan.may_be_long, plan.may_answer_much) = (false, false);
+        (plan.may_be_long, plan.may_answer_much, plan.words) = (false, false, 0);
         for queued in queue.iter() {
             let row = self.server.registry.row(queued.row);
             let Some(handler) = Handler::of(row, &queued.args) else { return Locks::Everything };
@@ -197,8 +207,11 @@ impl<'s> Executor<'s> {
             if matches!(handler, Handler::Data(_)) {
                 self.plan_keys(plan, row, &queued);
             }
+            let keys = plan.keys.len() - plan.steps.last().map_or(0, |step| step.keys_end);
+            plan.words += queued.args.len().saturating_sub(1 + WORDS_A_KEY * keys) as u64;
             plan.steps.push(Step { handler, keys_end: plan.keys.len(), may_answer_much });
         }
+        plan.may_be_long |= plan.words >= LONG_STEPS;
         Locks::Keys
     }
 

@@ -116,7 +116,7 @@ impl<'s> Executor<'s> {
                 filled.note(&keys, view);
             }
         }
-        Some(steps)
+        Some(steps.saturating_add(plan.words()))
     }
 
     /// Has the worker lend the session for this queue.

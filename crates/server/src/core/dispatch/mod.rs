@@ -711,8 +711,8 @@ impl<'s> Executor<'s> {
                 let done = self.outside(|this| this.run_on_server(session, run, args, reply));
                 if (self.users_version, self.config_version) != before {
                     // What other workers are about to do by the old rules and settings is done before the
-                    // reply is sent. While a script runs for long they do nothing.
-                    let _ = self.alone(|_| ());
+                    // reply is sent.
+                    self.let_others_finish();
                 }
                 done
             }

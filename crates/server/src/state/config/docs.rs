@@ -84,7 +84,8 @@ fn promise_text(kind: &Kind) -> String {
 /// sardine.conf: every setting, documented, commented out at its default.
 pub fn sample_file() -> String {
     let mut out = String::from(
-        "# Sardine's settings. Every line below shows a default; remove the `#` to change it.\n\
+        "# Sardine's settings. A line such as `# port 6379` is a setting and its default: remove the `#` to change\n\
+         # it. What stands between < and > is no value but says where the default comes from.\n\
          # Units: 1k is 1000 bytes, 1kb 1024, and so on for m, mb, g and gb.\n\
          # `include /path/other.conf` reads another file in place.\n",
     );
@@ -94,6 +95,9 @@ pub fn sample_file() -> String {
             out.push('\n');
             comment(&mut out, setting.doc);
             comment(&mut out, setting.when);
+            if let Some(alias) = setting.alias {
+                let _ = writeln!(out, "# Its other name is {alias}.");
+            }
             let _ = writeln!(out, "# {}", sample_line(setting));
         }
     }
@@ -102,6 +106,11 @@ pub fn sample_file() -> String {
         let _ = writeln!(out, "\n# {}", group.because);
         for setting in group.rows {
             let _ = writeln!(out, "# {}", sample_line(setting));
+        }
+        let aliases = |s: &Setting| s.alias.map(|alias| format!("{alias} for {}", s.name));
+        let aliases: Vec<String> = group.rows.iter().filter_map(aliases).collect();
+        if !aliases.is_empty() {
+            comment(&mut out, &format!("Other names: {}.", aliases.join(", ")));
         }
     }
     out
@@ -211,6 +220,7 @@ mod tests {
         for setting in listed() {
             assert!(reference.contains(&format!("| `{}`", setting.name)));
             assert!(sample.contains(&format!("\n# {} ", setting.name)));
+            assert!(setting.alias.is_none_or(|alias| sample.contains(alias)), "{}", setting.name);
         }
     }
 

@@ -8,6 +8,8 @@ use super::setting::{Words, memory, until_nul};
 /// at its first request, and nobody could set more.
 const CLIENTS_BYTES_MIN: u64 = 128 << 10;
 
+const TOO_MUCH: &str = "percentage argument must be less or equal to 100";
+
 /// Bytes, or a part of `maxmemory`. 0 bytes, and a part where there is no `maxmemory`, mean no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryShare {
@@ -45,12 +47,16 @@ impl MemoryShare {
         let wrong = || "argument must be a memory or percent value".to_string();
         let percent = value.strip_suffix(b"%").and_then(base::text::parse_i64).filter(|n| *n >= 0);
         let Some(percent) = percent else {
-            return memory(until_nul(value)).map(MemoryShare::Bytes).ok_or_else(wrong);
+            // Redis takes for a part what its signed number is below zero for.
+            return match memory(until_nul(value)).ok_or_else(wrong)? {
+                bytes if i64::try_from(bytes).is_ok() => Ok(MemoryShare::Bytes(bytes)),
+                _ => Err(TOO_MUCH.into()),
+            };
         };
         match percent {
             0 => Ok(MemoryShare::Bytes(0)),
             percent @ 1..=100 => Ok(MemoryShare::Percent(percent as u32)),
-            _ => Err("percentage argument must be less or equal to 100".into()),
+            _ => Err(TOO_MUCH.into()),
         }
     }
 }
@@ -128,7 +134,7 @@ impl OutputLimits {
 }
 
 fn limit(words: Words<'_>) -> Option<OutputLimit> {
-    let seconds = std::str::from_utf8(words[2]).ok()?.parse().ok()?;
+    let seconds = base::text::parse_as_c(words[2]).and_then(|seconds| u32::try_from(seconds).ok())?;
     Some(OutputLimit { hard_bytes: memory(words[0])?, soft_bytes: memory(words[1])?, soft_s: seconds })
 }
 

@@ -1,6 +1,6 @@
 //! What the settings of snapshots say: when they are written by themselves, where to, and how; what signals
 //! mean. Their rows are in `persistence_rows`.
-use base::text::parse_i64;
+use base::text::parse_as_c;
 use std::path::PathBuf;
 
 const INT_MAX: i64 = i32::MAX as i64;
@@ -92,7 +92,7 @@ pub(super) fn points_of(words: &[&[u8]]) -> Result<Vec<SavePoint>, String> {
     if let [b""] | [] = words {
         return Ok(Vec::new());
     }
-    let number = |word: &[u8], min| parse_i64(word).filter(|n| (min..=INT_MAX).contains(n));
+    let number = |word: &[u8], min| parse_as_c(word).filter(|n| (min..=INT_MAX).contains(n));
     let point = |pair: &[&[u8]]| {
         let [seconds, changes] = pair else { return None };
         Some(SavePoint { seconds: number(seconds, 1)?, changes: number(changes, 0)? as u64 })

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 /// include themselves, the second those that include others twice, which include others twice again.
 const INCLUDE_DEPTH_MAX: usize = 32;
 const FILES_MAX: usize = 10_000;
+/// So many faults are told of at once.
+const FAULTS_MAX: usize = 1000;
 /// How many bytes all files together may have.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -61,8 +63,29 @@ impl Source {
         stdin: &mut dyn io::Read,
         checks: Checks<'_>,
     ) -> Result<Config, ConfigError> {
+        self.read_with(stdin, Reading::new(checks)).map(|reading| reading.config)
+    }
+
+    /// The same for somebody who wants to know of every line that is wrong: all errors, in their order.
+    pub(crate) fn check(
+        &self,
+        stdin: &mut dyn io::Read,
+        checks: Checks<'_>,
+    ) -> Result<Config, Vec<ConfigError>> {
+        let reading = Reading { faults: Some(Vec::new()), ..Reading::new(checks) };
+        let reading = self.read_with(stdin, reading).map_err(|error| vec![error])?;
+        match reading.faults {
+            Some(faults) if !faults.is_empty() => Err(faults),
+            _ => Ok(reading.config),
+        }
+    }
+
+    fn read_with<'c>(
+        &self,
+        stdin: &mut dyn io::Read,
+        mut reading: Reading<'c>,
+    ) -> Result<Reading<'c>, ConfigError> {
         let mut text = Vec::new();
-        let mut reading = Reading { config: Config::default(), checks, files: 0, bytes: 0 };
         if let Some(file) = &self.file {
             let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
             text = reading.read(&file)?;
@@ -78,7 +101,7 @@ impl Source {
             text.extend_from_slice(&self.options);
         }
         reading.apply(&text, 0)?;
-        Ok(reading.config)
+        Ok(reading)
     }
 }
 
@@ -88,6 +111,8 @@ struct Reading<'c> {
     checks: Checks<'c>,
     files: usize,
     bytes: u64,
+    /// What is wrong so far, if reading goes on behind it; otherwise the first fault ends it.
+    faults: Option<Vec<ConfigError>>,
 }
 
 /// `--name a b --other c` as two lines, values quoted.
@@ -137,7 +162,11 @@ enum Fault {
     InFile(ConfigError),
 }
 
-impl Reading<'_> {
+impl<'c> Reading<'c> {
+    fn new(checks: Checks<'c>) -> Reading<'c> {
+        Reading { config: Config::default(), checks, files: 0, bytes: 0, faults: None }
+    }
+
     /// Applies the lines of one file, or of the command line.
     fn apply(&mut self, text: &[u8], depth: usize) -> Result<(), ConfigError> {
         for (index, line) in text.split(|b| *b == b'\n').enumerate() {
@@ -145,10 +174,14 @@ impl Reading<'_> {
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            match self.apply_line(line, depth) {
-                Ok(()) => {}
-                Err(Fault::InFile(error)) => return Err(error),
-                Err(Fault::Here(why)) => return Err(fatal(index + 1, line, &why)),
+            let error = match self.apply_line(line, depth) {
+                Ok(()) => continue,
+                Err(Fault::InFile(error)) => error,
+                Err(Fault::Here(why)) => fatal(index + 1, line, &why),
+            };
+            match &mut self.faults {
+                Some(faults) if faults.len() < FAULTS_MAX => faults.push(error),
+                _ => return Err(error),
             }
         }
         Ok(())

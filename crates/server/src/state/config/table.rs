@@ -841,12 +841,15 @@ pub(crate) fn percentiles(config: &Config) -> Vec<String> {
 }
 
 fn set_percentiles(config: &mut Config, words: &[&[u8]]) -> Outcome {
-    let all: Option<Vec<f64>> = words.iter().map(|word| base::double::parse_f64(word)).collect();
-    let all = all.ok_or("Invalid latency-tracking-info-percentiles parameters")?;
-    if !all.iter().all(|p| (0.0..=100.0).contains(p)) {
-        return Err("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".into());
-    }
-    config.latency_percentiles = all;
+    let percentile = |word: &&[u8]| {
+        let percentile =
+            base::double::parse_f64(word).ok_or("Invalid latency-tracking-info-percentiles parameters")?;
+        let is_one = (0.0..=100.0).contains(&percentile);
+        is_one
+            .then_some(percentile)
+            .ok_or("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
+    };
+    config.latency_percentiles = words.iter().map(percentile).collect::<Result<_, _>>()?;
     Ok(())
 }
 
@@ -864,7 +867,7 @@ fn set_list_fill(config: &mut Config, n: i64) -> Outcome {
 fn set_oom_score_values(config: &mut Config, words: &[&[u8]]) -> Outcome {
     let [a, b, c] = words else { return Err("wrong number of arguments".into()) };
     let score = |word: &[u8]| {
-        let n = base::text::parse_i64(word).filter(|n| (-2000..=2000).contains(n));
+        let n = base::text::parse_as_c(word).filter(|n| (-2000..=2000).contains(n));
         n.map(|n| n as i32).ok_or("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")
     };
     config.oom_score_values = [score(a)?, score(b)?, score(c)?];

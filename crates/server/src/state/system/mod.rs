@@ -6,6 +6,8 @@ pub(crate) mod open_files;
 pub(crate) mod pidfile;
 pub(crate) mod supervisor;
 
+use crate::state::config::Config;
+use crate::state::log::Log;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 pub(crate) use oom_score::adjust as adjust_oom_score;
@@ -82,6 +84,26 @@ pub(crate) fn cpu_time(who: UsageWho) -> CpuTime {
     CpuTime {
         system: usage.map_or_else(String::new, |u| text(u.system_time())),
         user: usage.map_or_else(String::new, |u| text(u.user_time())),
+    }
+}
+
+/// Says in the log what was probably meant otherwise, and what the system does not allow.
+pub(crate) fn warn_of_limits(config: &Config, log: &Log) {
+    let bytes = config.maxmemory_bytes;
+    if bytes > 0 && bytes < 1 << 20 {
+        log.warning(&format!(
+            "WARNING: You specified a maxmemory value that is less than 1MB (current value is {bytes} bytes). Are \
+             you sure this is what you really want?"
+        ));
+    }
+    let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok();
+    let most = most.and_then(|text| text.trim().parse::<u32>().ok());
+    if let Some(most) = most.filter(|most| config.tcp_backlog > *most) {
+        log.warning(&format!(
+            "WARNING: The TCP backlog setting of {} cannot be enforced because /proc/sys/net/core/somaxconn is set \
+             to the lower value of {most}.",
+            config.tcp_backlog
+        ));
     }
 }
 
