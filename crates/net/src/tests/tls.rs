@@ -53,6 +53,8 @@ on_every_engine! {
 static FILES: LazyLock<Certificates> = LazyLock::new(|| {
     let files = Certificates::new("net");
     files.make("stranger", None);
+    files.make("over", None);
+    files.openssl(&["x509", "-in", "over.crt", "-signkey", "over.key", "-days", "-1", "-out", "over.crt"]);
     files
 });
 
@@ -358,7 +360,11 @@ fn what_waits_for_its_turn_is_encrypted_in_its_place_and_offered_before_a_close(
 }
 
 fn clients_show_certificates_as_they_have_to(mut rig: Rig) {
+    // An authority is also who it says, if it is trusted; one whose time is over is not.
     let cases = [
+        (AuthClients::Yes, Some("ca"), true),
+        (AuthClients::Optional, Some("ca"), true),
+        (AuthClients::Yes, Some("over"), false),
         (AuthClients::No, None, true),
         (AuthClients::No, Some("stranger"), true),
         (AuthClients::Yes, None, false),
@@ -370,7 +376,9 @@ fn clients_show_certificates_as_they_have_to(mut rig: Rig) {
     ];
     for (auth_clients, certificate, is_let_in) in cases {
         for version in [&version::TLS12, &version::TLS13] {
-            let tls = Tls::load(&TlsSettings { auth_clients, ..settings() }).unwrap();
+            let ca_cert_file = certificate.filter(|name| *name == "over").map(|_| FILES.path("over.crt"));
+            let ca_cert_file = ca_cert_file.or(settings().ca_cert_file);
+            let tls = Tls::load(&TlsSettings { auth_clients, ca_cert_file, ..settings() }).unwrap();
             let (mut client, id) = rig.connect_with(&tls, &Arc::new(client_config(certificate, &[version])));
             client.conn.writer().write_all(b"hello").unwrap();
             rig.until("a decision", |rig| {

@@ -1,6 +1,7 @@
 //! TLS towards another server (`tls-cluster`), for a thread that may wait: this side shows a certificate if
 //! it is asked for one, and the other's has to be of an authority that is trusted. Which name it has does
 //! not matter, as in Redis: servers are named by their addresses.
+use super::authorities::Authorities;
 use super::{Tls, TlsSettings, credentials};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor};
@@ -11,8 +12,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-    StreamOwned, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
+    SupportedProtocolVersion,
 };
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -62,11 +63,11 @@ impl Tls {
 pub(super) fn config(
     settings: &TlsSettings,
     (provider, versions): (&Arc<CryptoProvider>, &[&'static SupportedProtocolVersion]),
-    roots: Arc<RootCertStore>,
+    authorities: Arc<Authorities>,
     certified: CertifiedKey,
 ) -> Result<ClientConfig, String> {
     let certified = credentials::certified_client(settings, provider)?.unwrap_or(certified);
-    let verifier = AnyName { roots, algorithms: provider.signature_verification_algorithms };
+    let verifier = AnyName { authorities, algorithms: provider.signature_verification_algorithms };
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(versions)
         .map_err(|error| format!("Failed to configure ciphers: {error}"))?;
@@ -81,7 +82,7 @@ pub(super) fn config(
 /// Trusts every server whose certificate is of one of these authorities.
 #[derive(Debug)]
 struct AnyName {
-    roots: Arc<RootCertStore>,
+    authorities: Arc<Authorities>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -95,8 +96,10 @@ impl ServerCertVerifier for AnyName {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let certificate = ParsedCertificate::try_from(end_entity)?;
-        let algorithms = self.algorithms.all;
-        verify_server_cert_signed_by_trust_anchor(&certificate, &self.roots, intermediates, now, algorithms)?;
+        let (roots, algorithms) = (&self.authorities.roots, self.algorithms.all);
+        let checked =
+            verify_server_cert_signed_by_trust_anchor(&certificate, roots, intermediates, now, algorithms);
+        self.authorities.or_itself(end_entity, checked, ())?;
         Ok(ServerCertVerified::assertion())
     }
 

@@ -1,5 +1,6 @@
 //! The files of TLS: the server's certificate and key, and the authorities whose clients are let in. All of
 //! them are PEM. Errors are lines for the log, in the words of Redis up to the colon.
+use super::authorities::{Authorities, ClientVerifier};
 use super::{AuthClients, TlsSettings};
 use base::reason::reason;
 use rustls::crypto::CryptoProvider;
@@ -8,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
-use rustls::{Error, InconsistentKeys, RootCertStore};
+use rustls::{Error, InconsistentKeys};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,7 +62,7 @@ fn holds_key(certified: &CertifiedKey) -> bool {
 }
 
 /// The authorities that are trusted.
-pub(super) fn authorities(settings: &TlsSettings) -> Result<Arc<RootCertStore>, String> {
+pub(super) fn authorities(settings: &TlsSettings) -> Result<Arc<Authorities>, String> {
     let files = authority_files(settings)?;
     let needs_some = settings.connects || settings.auth_clients != AuthClients::No;
     if needs_some && files.is_empty() && settings.ca_cert_dir.is_none() {
@@ -69,32 +70,35 @@ pub(super) fn authorities(settings: &TlsSettings) -> Result<Arc<RootCertStore>, 
                     tls-replication or tls-auth-clients are enabled!"
             .into());
     }
-    let mut roots = RootCertStore::empty();
+    let mut trusted = Vec::new();
     for file in files {
         let is_named = settings.ca_cert_file.as_ref() == Some(&file);
         match certificates(&file) {
-            Ok(all) => drop(roots.add_parsable_certificates(all)),
+            Ok(all) => trusted.extend(all),
             Err(why) if is_named => return Err(no_authority(&file, &why)),
             // A folder may hold other things.
             Err(_) => {}
         }
     }
-    Ok(Arc::new(roots))
+    Ok(Arc::new(Authorities::of(trusted)))
 }
 
 /// What decides about the certificates of clients.
 pub(super) fn verifier(
     settings: &TlsSettings,
-    roots: &Arc<RootCertStore>,
+    authorities: &Arc<Authorities>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider));
+    let roots = Arc::clone(&authorities.roots);
+    let builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
     let built = match settings.auth_clients {
         AuthClients::No => return Ok(WebPkiClientVerifier::no_client_auth()),
         AuthClients::Optional => builder.allow_unauthenticated().build(),
         AuthClients::Yes => builder.build(),
     };
-    built.map_err(|error| format!("Failed to configure CA certificate(s) file/directory: {error}"))
+    let inner =
+        built.map_err(|error| format!("Failed to configure CA certificate(s) file/directory: {error}"))?;
+    Ok(Arc::new(ClientVerifier { authorities: Arc::clone(authorities), inner }))
 }
 
 /// The files in which certificates of authorities are looked for.

@@ -9,6 +9,7 @@
 //! an engine.
 //!
 //! docs/decisions/tls.md has the figures that chose aws-lc-rs, and why the kernel does not do it.
+mod authorities;
 mod ciphers;
 mod client;
 mod credentials;
@@ -110,10 +111,10 @@ impl Tls {
         });
         let versions = versions(&settings.protocols)?;
         let certified = credentials::certified(settings, &provider)?;
-        let roots = credentials::authorities(settings)?;
-        let verifier = credentials::verifier(settings, &roots, &provider)?;
+        let authorities = credentials::authorities(settings)?;
+        let verifier = credentials::verifier(settings, &authorities, &provider)?;
         let client = match settings.connects {
-            true => Some(client::config(settings, (&provider, &versions), roots, certified.clone())?),
+            true => Some(client::config(settings, (&provider, &versions), authorities, certified.clone())?),
             false => None,
         };
         let builder = ServerConfig::builder_with_provider(provider)

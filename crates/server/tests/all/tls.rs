@@ -426,6 +426,26 @@ fn keys_are_sent_with_tls_to_a_server_of_a_trusted_authority() {
     }
 }
 
+/// `openssl req -x509` makes one: it signs itself, and is an authority.
+#[test]
+fn one_certificate_may_serve_all_ends() {
+    let file = |name: &str| Some(FILES.path(name));
+    let tls = TlsSettings {
+        cert_file: file("ca.crt"),
+        key_file: file("ca.key"),
+        ca_cert_file: file("ca.crt"),
+        auth_clients: AuthClients::Yes,
+        ..with_tls().tls
+    };
+    let [target, source] =
+        [(); 2].map(|()| start(Config { tls_cluster: true, tls: tls.clone(), ..with_tls() }));
+    let mut here = Client::connect(&source);
+    here.check("SET a 1", "+OK\r\n");
+    let port = target.tls_addresses[0].port();
+    here.check(&format!("MIGRATE 127.0.0.1 {port} a 0 20000"), "+OK\r\n");
+    Client::connect(&target).check("GET a", &bulk("1"));
+}
+
 #[test]
 fn keys_are_not_sent_to_a_server_that_nobody_trusts() {
     let target = start(with_tls());
