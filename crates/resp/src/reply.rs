@@ -48,6 +48,8 @@ pub struct Reply {
     /// Whether a long string may be left where it lies, to be sent from there. Not where a setting bounds
     /// what the client is owed: all of the reply counts then.
     pub may_leave_texts: bool,
+    /// Whether a script gets it, which some commands answer in an order of their own.
+    is_for_script: bool,
 }
 
 /// A reply of so many bytes is due: its owner may send it before the batch has ended.
@@ -65,7 +67,18 @@ impl Reply {
             due_bytes: DUE_BYTES,
             remainder: None,
             may_leave_texts: false,
+            is_for_script: false,
         }
+    }
+
+    /// The same for what commands answer to a script.
+    pub fn for_script() -> Reply {
+        Reply { is_for_script: true, ..Reply::new(Protocol::Resp2) }
+    }
+
+    /// Whether a script gets it.
+    pub fn is_for_script(&self) -> bool {
+        self.is_for_script
     }
 
     /// Whether the client has chosen RESP3.

@@ -1,6 +1,6 @@
 //! What `redis.call` and its kin keep from call to call, so that a call allocates nothing.
 use crate::arguments::{Arguments, KEPT_BYTES};
-use resp::{Protocol, Reply};
+use resp::Reply;
 
 /// What every call of a command uses again: its arguments, and the reply.
 pub(crate) struct Exchange {
@@ -10,7 +10,7 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn new() -> Exchange {
-        Exchange { arguments: Arguments::default(), reply: Reply::new(Protocol::Resp2) }
+        Exchange { arguments: Arguments::default(), reply: Reply::for_script() }
     }
 
     /// Gives back what has become large.

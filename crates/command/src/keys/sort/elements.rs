@@ -101,7 +101,7 @@ fn load_set(view: &mut View<'_>, key: &Key<'_>, sort: &Sort<'_>) -> Result<Eleme
         at += 1;
         if at < window.end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    if sort.by.is_none() && sort.destination.is_some() {
+    if sort.by.is_none() && sort.orders_sets() {
         elements.order(sort.order);
     }
     Ok(elements)
@@ -113,7 +113,7 @@ pub(super) fn of_set(sort: &Sort<'_>, len: usize) -> Range<usize> {
 }
 
 fn cuts_set(sort: &Sort<'_>) -> bool {
-    sort.by.is_none() && sort.destination.is_none()
+    sort.by.is_none() && !sort.orders_sets()
 }
 
 /// A sorted set that is not to be sorted is read in its own order, as a list is.
@@ -370,6 +370,7 @@ mod tests {
                         offset: offset as i64,
                         count: count as i64,
                         destination: None,
+                        is_for_script: false,
                     };
                     let mut cut = Elements { bytes: all.bytes.clone(), all: all.all.clone(), is_cut: false };
                     cut.order_window(&sort);

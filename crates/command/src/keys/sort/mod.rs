@@ -122,14 +122,17 @@ const STEPS_AN_ELEMENT: u64 = 4;
 
 /// The steps that a request takes; none where it is refused.
 fn work_of(call: &mut Call<'_, '_>) -> Option<u64> {
-    Some(Sort::parse(&call.args, Storing::Allowed).map_or(0, |sort| steps(call.view, call.key(0), &sort)))
+    Some(
+        Sort::parse(&call.args, Storing::Allowed)
+            .map_or(0, |sort| steps(call.view, call.key(0), &sort.answering(call.reply))),
+    )
 }
 
 /// The same where each element names a key that is looked up; None where the result is stored.
 fn work_of_others(call: &WholeCall<'_>, storing: Storing) -> Option<u64> {
     let sort = Sort::parse(&call.args, storing).ok().filter(|sort| sort.destination.is_none())?;
     let (view, key) = call.keyspace.lock_one(call.db, call.now, call.settings, call.args.at(1));
-    Some(steps(&view, &key, &sort))
+    Some(steps(&view, &key, &sort.answering(call.reply)))
 }
 
 /// All elements are gone through, but of what is not to be sorted those that LIMIT takes.
@@ -168,7 +171,7 @@ fn sort_ro_by_others(call: &mut WholeCall<'_>) -> Done {
 
 /// The lookups of what is sorted count as hits and misses, also where the result is stored.
 fn on_its_keys(call: &mut Call<'_, '_>, storing: Storing) -> Done {
-    let sort = Sort::parse(&call.args, storing)?;
+    let sort = Sort::parse(&call.args, storing)?.answering(call.reply);
     call.view.count_lookups();
     let elements = elements::load(call.view, call.key(0), &sort)?;
     let lookup: &mut Lookup<'_> = &mut |_, _, _| unreachable!("no pattern names another key");
@@ -184,7 +187,7 @@ fn on_its_keys(call: &mut Call<'_, '_>, storing: Storing) -> Done {
 
 /// Locks one key after another: no other worker runs, so what was read stays true until the reply.
 fn alone(call: &mut WholeCall<'_>, storing: Storing) -> Done {
-    let sort = Sort::parse(&call.args, storing)?;
+    let sort = Sort::parse(&call.args, storing)?.answering(call.reply);
     let (keyspace, db, now, settings) = (call.keyspace, call.db, call.now, call.settings);
     let leaves_trace = call.leaves_trace;
     let prepare = |view: &mut View<'_>| {

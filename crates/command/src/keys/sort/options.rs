@@ -3,7 +3,7 @@
 use super::pattern::Pattern;
 use crate::Error;
 use crate::argument::{int, is_word};
-use resp::Args;
+use resp::{Args, Reply};
 
 /// Whether STORE is an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub(super) struct Sort<'a> {
     /// Negative: all.
     pub(super) count: i64,
     pub(super) destination: Option<&'a [u8]>,
+    /// Whether a script gets the result.
+    pub(super) is_for_script: bool,
 }
 
 impl<'a> Sort<'a> {
@@ -59,12 +61,24 @@ impl<'a> Sort<'a> {
             offset: 0,
             count: -1,
             destination: None,
+            is_for_script: false,
         };
         let mut at = 2;
         while let Some(word) = args.get(at) {
             at += sort.take(word, args.get(at + 1), args.get(at + 2), storing)?;
         }
         Ok(sort)
+    }
+
+    /// The same for whoever gets this reply.
+    pub(super) fn answering(self, reply: &Reply) -> Sort<'a> {
+        Sort { is_for_script: reply.is_for_script(), ..self }
+    }
+
+    /// Whether the members of a set are put in order though none is asked for: where they are kept, or a
+    /// script gets them, which is to do the same with the same set.
+    pub(super) fn orders_sets(&self) -> bool {
+        self.destination.is_some() || self.is_for_script
     }
 
     /// Reads the option that begins with `word`, and returns how many arguments it has.
