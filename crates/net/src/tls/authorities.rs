@@ -1,9 +1,9 @@
 //! The certificates that are trusted: of authorities, and of whoever is one.
 //!
-//! `openssl req -x509` makes a certificate that signs itself and may sign others. Small set-ups use it for all
-//! ends, as certificate and as authority. The library takes such a one for an authority only; here it is also
-//! who it says, if it is among those that are trusted, byte for byte. That trusts nobody new: whoever has its
-//! key can sign what is trusted anyway.
+//! `openssl req -x509` makes a certificate that signs itself and may sign others. Small set-ups use it for
+//! all ends, as certificate and as authority. The library takes such a one for an authority only; here it is
+//! also who it says, if it is among those that are trusted, byte for byte. That trusts nobody new: whoever
+//! has its key can sign what is trusted anyway.
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
