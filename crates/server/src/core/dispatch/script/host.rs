@@ -567,11 +567,13 @@ fn prepare_undo<'k>(
     (args, keys, reply): (Args<'k>, &[Key<'k>], &mut Reply),
 ) -> Result<(), CannotBeTakenBack> {
     // A long reply takes long whoever it is for: a table is made of it.
-    let long = match (row.at_once, row.run) {
-        (Some(long), _) => (!long.is_surely_quick(&args)).then_some(long),
-        (None, Run::Data(DataRun::Long(long) | DataRun::Blocking(long))) => Some(long),
-        (None, Run::Data(DataRun::KeysOrAll(ways))) => Some(&ways.keys),
-        _ => None,
+    let long = match row.at_once {
+        Some(long) => (!long.is_surely_quick(&args)).then_some(long),
+        None => match row.run {
+            Run::Data(DataRun::Long(long) | DataRun::Blocking(long)) => Some(long),
+            Run::Data(DataRun::KeysOrAll(ways)) => Some(&ways.keys),
+            _ => None,
+        },
     };
     // Before anything is looked up: a field that has expired is removed by that.
     if row.flags.has(Flags::WRITE) {
