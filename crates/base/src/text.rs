@@ -1,6 +1,6 @@
 //! Integers as text and back, exactly as Redis reads and writes them: no sign but `-`, no leading zero, no
 //! spaces, the whole of `i64` or `u64`. So a text that parses is the only text of its number, which is what
-//! lets a packed leaf keep the number and forget the text.
+//! lets a packed leaf keep the number and forget the text. ([`parse_as_c`] alone takes other texts too.)
 //!
 //! On the path of every request: but for [`hex`] nothing here allocates or goes through `core::fmt`.
 

@@ -74,7 +74,8 @@ fn with_checks<R>(load: impl FnOnce(Checks<'_>) -> R) -> R {
 /// wait for the port alone take an error for a failure.
 const UNTOLD: Duration = Duration::from_millis(100);
 
-/// Files of fewer bytes are loaded in no time, unless the machine is very busy.
+/// Files of fewer bytes are loaded in no time, unless the machine is very busy, or commands of an append-only
+/// file take long, or `key-load-delay` asks for it: that is to see what is told meanwhile.
 const SMALL_BYTES: u64 = 2 << 20;
 const UNTOLD_IF_SMALL: Duration = Duration::from_secs(2);
 
@@ -150,7 +151,9 @@ impl Running {
         let (is_done, done) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
             let takes_longer = move |than| done.recv_timeout(than) == Err(mpsc::RecvTimeoutError::Timeout);
-            let is_small = || self.server.persistence.loading.total_bytes.load(Relaxed) < SMALL_BYTES;
+            let is_slowed = self.server.config().snapshots.load_delay != 0;
+            let total_bytes = &self.server.persistence.loading.total_bytes;
+            let is_small = move || !is_slowed && total_bytes.load(Relaxed) < SMALL_BYTES;
             let serve_late = move || {
                 let is_late = takes_longer(UNTOLD) && (!is_small() || takes_longer(UNTOLD_IF_SMALL));
                 if is_late { self.serve().map(|()| true) } else { Ok(false) }

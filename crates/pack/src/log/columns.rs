@@ -91,10 +91,13 @@ impl Sheet<'_> {
         if rows < ROWS_MIN {
             return None;
         }
-        let bytes = self.encode(&rows::list_of(names), names.count(), base)?;
+        let list = rows::list_of(names);
+        let bytes = self.encode(&list, names.count(), base)?;
         // A row takes four bytes beside its values at least.
-        let as_rows =
-            HEAD_BYTES + 4 * rows + self.values.iter().map(|value| cell::len(*value)).sum::<usize>();
+        let as_rows = HEAD_BYTES
+            + list.len()
+            + 4 * rows
+            + self.values.iter().map(|value| cell::len(*value)).sum::<usize>();
         if bytes.len() >= as_rows {
             return None;
         }

@@ -17,6 +17,7 @@ use crate::keyspace::stats::ShardStats;
 use crate::keyspace::taken::Taken;
 use crate::value::Parts;
 use crate::{Key, Keyspace, Usage, View, event::Told};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What was under the keys of a command, each by its place among them.
 pub struct Before(Vec<Option<Taken>>);
@@ -111,10 +112,10 @@ impl View<'_> {
         let told = self.take_told();
         let mut counted = ShardStats::default();
         self.counts().for_each(|(_, counts)| counted += counts);
-        let mut values = Vec::new();
+        // A key may be named twice.
+        let (mut values, mut taken) = (Vec::new(), BTreeSet::new());
         for (place, (key, value)) in keys.iter().zip(&before.0).enumerate() {
-            let is_first = || !keys[..place].iter().any(|earlier| earlier.bytes() == key.bytes());
-            if !self.is(key, value) && is_first() {
+            if !self.is(key, value) && taken.insert(key.bytes()) {
                 values.push((place, self.take(key)));
             }
         }
@@ -131,8 +132,12 @@ impl View<'_> {
                 None => drop(self.remove(&keys[place])),
             }
         }
+        let by_name: BTreeMap<&[u8], &Key<'_>> = match usages.is_empty() {
+            true => BTreeMap::new(),
+            false => keys.iter().map(|key| (key.bytes(), key)).collect(),
+        };
         for (name, usage) in &usages {
-            let key = keys.iter().find(|key| key.bytes() == name).expect("a command uses keys that it names");
+            let key = by_name.get(&name[..]).expect("a command uses keys that it names");
             self.set_usage(key, *usage);
         }
         // What the command has told says all of it.

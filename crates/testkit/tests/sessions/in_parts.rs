@@ -203,15 +203,21 @@ fn whoever_needs_all_data_finds_it_done() {
     let request = format!("MSET{}", pairs("new"));
     call(&mut one, &request);
     let whole = digest(&mut other);
+    let mut third = server.client().unwrap();
     let alone = ["DEBUG DIGEST", "SAVE", "BGSAVE", "CLIENT PAUSE 1 WRITE", "DEBUG RELOAD"];
     for alone in alone {
         call(&mut other, "FLUSHALL");
         hold_after(&server, 3, &mut one, &request);
-        let answered = call(&mut other, alone);
-        assert!(!matches!(answered, Value::Line(b'-', _)), "{alone}: {answered:?}");
-        assert!(!server.server.has_parts_left(), "{alone} has ended it");
-        server.time.advance(std::time::Duration::from_millis(5));
+        other.send(&words(alone)).unwrap();
+        for _ in 0..20 {
+            assert_eq!(text(&call(&mut third, "GET elsewhere")), "", "nobody else waits");
+        }
+        assert!(server.server.has_parts_left() && other.try_receive().unwrap().is_none(), "{alone} waits");
         server.server.hold_parts_after(None);
+        let answered = other.receive().unwrap();
+        assert!(!matches!(answered, Value::Line(b'-', _)), "{alone}: {answered:?}");
+        assert!(!server.server.has_parts_left(), "{alone} has waited for its end");
+        server.time.advance(std::time::Duration::from_millis(5));
         assert_eq!(text(&one.receive().unwrap()), "OK", "{alone}");
         assert_eq!(digest(&mut other), whole, "{alone}");
     }

@@ -34,8 +34,9 @@ use store::{Garbage, Key, View};
 /// A key of fewer elements has no reply that takes long, if they are not very long each.
 const MANY_ELEMENTS: u64 = LONG_STEPS / 64;
 
-/// To share a key takes as long as to run so many words of a request that names it.
-const WORDS_A_KEY: usize = 3;
+/// A key is shared, and what was made of it put in its place: that takes a small part of the time that a
+/// request takes which has so many words for it.
+const WORDS_A_KEY: usize = 64;
 
 /// How each request of a queue runs, where all can run on the shards of their keys. The memory of one plan is
 /// used for the next.
@@ -46,7 +47,7 @@ pub(super) struct Plan {
     may_be_long: bool,
     /// Of some request the reply may be as long as its key's value.
     may_answer_much: bool,
-    /// How many words all requests have, but for their names, their keys, and a word or two for each key.
+    /// How many words all requests have beyond [`WORDS_A_KEY`] for each of their keys.
     words: u64,
     /// What was shared instead of running the queue.
     shared: Option<Box<SharedQueue>>,

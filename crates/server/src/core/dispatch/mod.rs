@@ -711,7 +711,7 @@ impl<'s> Executor<'s> {
                 let done = self.outside(|this| this.run_on_server(session, run, args, reply));
                 if (self.users_version, self.config_version) != before {
                     // What other workers are about to do by the old rules and settings is done before the
-                    // reply is sent.
+                    // reply is sent. What other threads have begun takes its place when they are done.
                     self.let_others_finish();
                 }
                 done

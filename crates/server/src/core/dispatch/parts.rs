@@ -26,6 +26,7 @@ use super::alone::run_under_gates;
 use super::elsewhere::WIDE_WORDS;
 use super::remember::{Reader, chooses_reads};
 use super::{Executor, Request};
+use crate::core::call::ServerRun;
 use crate::core::lent::{Lent, Turn};
 use crate::core::modes::Modes;
 use crate::core::parted::{Parted, Progress, Stage};
@@ -329,6 +330,9 @@ impl<'s> Executor<'s> {
             || match row.run {
                 Run::Data(DataRun::Whole(..) | DataRun::LongWhole(..)) => true,
                 Run::Data(DataRun::KeysOrAll(ways)) => (ways.needs_all)(args),
+                // Under all gates it would have to end first. While a script runs for long it does not go on,
+                // and SHUTDOWN NOSAVE is not to wait for it.
+                Run::Server(ServerRun::Exclusive(_)) => !self.is_shut_out,
                 _ => false,
             }
     }

@@ -46,7 +46,12 @@ pub(super) fn apply(
 
 fn rename(config: &mut Config, from: &[u8], to: &[u8], checks: Checks<'_>) -> Outcome {
     config.renamed_commands.push(Rename { from: from.into(), to: to.into() });
-    (checks.renames)(&config.renamed_commands).map_err(Into::into)
+    let checked = (checks.renames)(&config.renamed_commands).map_err(Into::into);
+    if checked.is_err() {
+        // Whoever reads on finds out what else is wrong.
+        config.renamed_commands.pop();
+    }
+    checked
 }
 
 /// A line `user`. Each user has one at most.

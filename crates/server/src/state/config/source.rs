@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// include themselves, the second those that include others twice, which include others twice again.
 const INCLUDE_DEPTH_MAX: usize = 32;
 const FILES_MAX: usize = 10_000;
-/// So many faults are told of at once.
+/// So many faults are told of at once, the first.
 const FAULTS_MAX: usize = 1000;
 /// How many bytes all files together may have.
 const BYTES_MAX: u64 = 64 << 20;
@@ -181,7 +181,8 @@ impl<'c> Reading<'c> {
             };
             match &mut self.faults {
                 Some(faults) if faults.len() < FAULTS_MAX => faults.push(error),
-                _ => return Err(error),
+                Some(_) => {}
+                None => return Err(error),
             }
         }
         Ok(())
