@@ -78,14 +78,15 @@ fn what_exec_does_elsewhere_is_what_it_would_do_at_once() {
 /// Each is short beside what takes long; together they are not.
 #[test]
 fn many_requests_of_many_words_run_elsewhere_together() {
+    const MEMBERS: usize = if cfg!(debug_assertions) { 10 } else { 100 };
     let server = server();
     let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
     for (requests, lent) in [(1, "0"), (MANY / 10, "1")] {
         let queue: Vec<String> = (0..requests)
             .flat_map(|request| {
-                let number = |n: usize| request * 10 + n;
-                let members: String = (0..10).map(|n| format!(" m{}", number(n))).collect();
-                let scores: String = (0..10).map(|n| format!(" {n} m{}", number(n))).collect();
+                let number = |n: usize| request * MEMBERS + n;
+                let members: String = (0..MEMBERS).map(|n| format!(" m{}", number(n))).collect();
+                let scores: String = (0..MEMBERS).map(|n| format!(" {n} m{}", number(n))).collect();
                 [format!("ZADD z{scores}"), format!("SADD s{members}"), format!("SET k{request} 1")]
             })
             .collect();
