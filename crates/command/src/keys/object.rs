@@ -117,9 +117,9 @@ fn looked_at<T>(
     call: &mut Call<'_, '_>,
     look: impl FnOnce(&mut View<'_>, &Key<'_>) -> Option<T>,
 ) -> Option<T> {
-    let key = call.key(0);
+    let (key, told) = (call.key(0), call.view.told_count());
     let found = look(call.view, key);
-    call.view.conceal_misses();
+    call.view.conceal_misses_since(told);
     found
 }
 

@@ -488,11 +488,20 @@ impl<'k> View<'k> {
         }
     }
 
-    /// Nobody is told what the command has looked for in vain: for commands that look at a key without using
-    /// it.
-    pub fn conceal_misses(&mut self) {
+    /// How much is to be told when the view ends: of this command, and of those before it.
+    pub fn told_count(&self) -> usize {
+        self.aside.rest.as_ref().map_or(0, |rest| rest.told.len())
+    }
+
+    /// Nobody is told what was looked for in vain since so much was to be told: for commands that look at a
+    /// key without using it.
+    pub fn conceal_misses_since(&mut self, count: usize) {
         if let Some(rest) = &mut self.aside.rest {
-            rest.told.retain(|told| told.event != Event::KEYMISS);
+            let mut at = 0;
+            rest.told.retain(|told| {
+                at += 1;
+                at <= count || told.event != Event::KEYMISS
+            });
         }
     }
 

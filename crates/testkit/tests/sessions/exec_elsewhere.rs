@@ -75,6 +75,27 @@ fn what_exec_does_elsewhere_is_what_it_would_do_at_once() {
     }
 }
 
+/// OBJECT tells nobody that a key is missing, and hides nothing that others have looked for.
+#[test]
+fn what_other_requests_look_for_in_vain_is_told() {
+    let server = server();
+    let (mut one, mut other) = (server.client().unwrap(), server.client().unwrap());
+    let mut listener = listener(&server);
+    call(&mut other, "CONFIG SET notify-keyspace-events EAm");
+    fill_all(&mut other);
+    told(&mut listener, &mut other);
+    hold_exec(
+        &server,
+        &mut one,
+        &["GET missing", "OBJECT ENCODING none", "SUNIONSTORE d set other", "GET gone"],
+    );
+    server.server.hold_lent(false);
+    assert_eq!(replies(one.receive().unwrap()).len(), 4);
+    let misses: Vec<String> =
+        told(&mut listener, &mut other).into_iter().filter(|event| event.contains("keymiss")).collect();
+    assert!(misses.len() == 2 && misses[0].contains("missing") && misses[1].contains("gone"), "{misses:?}");
+}
+
 /// Each is short beside what takes long; together they are not.
 #[test]
 fn many_requests_of_many_words_run_elsewhere_together() {
