@@ -119,9 +119,9 @@ impl Running {
         &self.server.log
     }
 
-    /// Loads the data, and says then that it is ready. Where that takes longer than [`UNTOLD`] (of a small
-    /// file [`UNTOLD_IF_SMALL`]), clients are told that it is being loaded; those who have connected before
-    /// wait.
+    /// Loads the data, and says then that it is ready. Where that takes longer than [`UNTOLD`] (for a small
+    /// file, [`UNTOLD_IF_SMALL`] more), clients are told that it is being loaded; those who have connected
+    /// before wait.
     pub fn load(&self) -> Result<(), StartError> {
         let config = self.server.config();
         persistence::remove_left(&self.server.persistence.disk, &config.dir);

@@ -172,7 +172,7 @@ fn encode_texts(texts: &[&[u8]]) -> Vec<u8> {
         return line.unwrap_or_else(|| encode_text(texts, prefix));
     };
     let few_len = few.len(<[u8]>::len);
-    // A letter takes a bit at least (none where there is but one).
+    // As text a letter takes a bit at least, but where all letters are the same.
     let letters = texts.iter().map(|text| text.len() - prefix.len()).sum::<usize>();
     let text = (few_len * 8 > letters).then(|| encode_text(texts, prefix));
     let other = match (line, text) {

@@ -167,7 +167,7 @@ impl Log {
     }
 
     /// Adds entries, of which there are some, as a leaf. It is one of rows if more come to it (`grows`), and
-    /// otherwise what it would become. Costs a part of what adding them one by one does.
+    /// otherwise one of columns where these are shorter. Costs a part of what adding them one by one does.
     pub fn append_sheet(&mut self, names: &impl Pairs, sheet: &Sheet<'_>, size: NodeSize, grows: bool) {
         debug_assert!(self.last_id() < sheet.ids.first().copied(), "ids rise");
         let columns = if grows { None } else { sheet.leaf(names, size) };

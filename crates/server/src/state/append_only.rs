@@ -423,13 +423,13 @@ impl AppendOnly {
         self.has_failed.load(Acquire)
     }
 
-    /// The last write has failed for this reason, and if the file counts, writes are refused before anyone
-    /// can see in INFO that it has. Returns whether that is new; another reason is not, since a disk may fail
-    /// now in this way and now in that. The reason stays for those who are refused at the moment at which
-    /// the disk works again.
-    pub(crate) fn note_failure(&self, why: String, persistence: &Persistence) -> bool {
+    /// The last write has failed for this reason. Where writes are to be refused for it, they are before
+    /// anyone can see in INFO that it has. Returns whether that is new; another reason is not, since a disk
+    /// may fail now in this way and now in that. The reason stays for those who are refused at the moment at
+    /// which the disk works again.
+    pub(crate) fn note_failure(&self, why: String, refusing: Option<&Persistence>) -> bool {
         *lock(&self.failure) = why;
-        if self.phase() == Phase::On {
+        if let Some(persistence) = refusing {
             persistence.refuse(UNWRITTEN, true);
         }
         !self.has_failed.swap(true, AcqRel)

@@ -24,8 +24,8 @@ impl<'s> Executor<'s> {
         self.recorder.look(&self.server.journal);
         // The requests that are about to run have arrived before this, so none was sent after a change of
         // users or settings that is missed here. Whoever has made one waits until all who came in before have
-        // left, so nothing goes on by the old ones when its reply is sent: no key is evicted by a limit that
-        // is not in force any more.
+        // left, so no worker goes on by the old ones when its reply is sent: no key is evicted by a limit
+        // that is not in force any more. What runs in parts, or on another thread, ends as it has begun.
         self.refresh_users();
         self.refresh_config();
         if !self.is_shut_out {

@@ -34,8 +34,8 @@ use store::{Garbage, Key, View};
 /// A key of fewer elements has no reply that takes long, if they are not very long each.
 const MANY_ELEMENTS: u64 = LONG_STEPS / 64;
 
-/// A key is shared, and what was made of it put in its place: that takes a small part of the time that a
-/// request takes which has so many words for it. Builds with checks send away much more.
+/// To share a key with another thread and to put back what it has made costs little beside running a request
+/// that has so many words for the key. Builds with checks send away much more.
 const WORDS_A_KEY: usize = if cfg!(debug_assertions) { 3 } else { 64 };
 
 /// How each request of a queue runs, where all can run on the shards of their keys. The memory of one plan is

@@ -330,8 +330,8 @@ impl<'s> Executor<'s> {
             || match row.run {
                 Run::Data(DataRun::Whole(..) | DataRun::LongWhole(..)) => true,
                 Run::Data(DataRun::KeysOrAll(ways)) => (ways.needs_all)(args),
-                // Under all gates it would have to end first. While a script runs for long it does not go on,
-                // and SHUTDOWN NOSAVE is not to wait for it.
+                // It takes all gates, under which the rest of the parts would have to run at once. While a
+                // script runs for long no parts run, and SHUTDOWN NOSAVE must not wait for them.
                 Run::Server(ServerRun::Exclusive(_)) => !self.is_shut_out,
                 _ => false,
             }

@@ -436,7 +436,9 @@ impl Writer {
 
     fn note_failure(&mut self, server: &Server, error: &io::Error) {
         let why = reason(error);
-        let is_new = server.append.note_failure(why.clone(), &server.persistence);
+        // A file that does not count yet is no reason to refuse anything, nor to keep what it does not take.
+        let counts = server.append.phase() == Phase::On;
+        let is_new = server.append.note_failure(why.clone(), counts.then_some(&server.persistence));
         let failure = self
             .failed
             .get_or_insert_with(|| Failure { tried: Stopwatch::start(), told: Stopwatch::start() });
@@ -445,9 +447,7 @@ impl Writer {
             failure.told = Stopwatch::start();
             server.log.warning(&format!("Error writing to the AOF file: {why}"));
         }
-        if server.append.phase() != Phase::On {
-            // A file that does not count yet is no reason to refuse anything, nor to keep what it does not
-            // take.
+        if !counts {
             server.append.rewrites.give_up();
         }
     }
