@@ -1,10 +1,11 @@
-//! `cargo xtask queues [bullmq|celery|asynq]... [--append-only] [--cpu] [--redis] [--peer NAME=COMMAND]`: job
-//! queues that people run, their processes and the server killed, each job accounted for
+//! `cargo xtask queues [bullmq|celery|asynq]... [--append-only] [--redis] [--peer NAME=COMMAND]`: job queues
+//! that people run, their processes and the server killed, each job accounted for
 //! (`crates/testkit/src/queues`). Installs their packages, builds the server, and starts the runner with it.
 //!
 //! Servers are this workspace's release build, or `--sardine PATH`; with `--redis` the redis-server that
 //! `cargo xtask peers` has unpacked, and with `--peer` any other, instead. With `--cpu` nobody is killed, and
-//! what BullMQ costs Sardine is measured beside the peers.
+//! what BullMQ costs Sardine is measured beside the peers; with `--scripts` what its scripts cost by
+//! themselves.
 use crate::bench::built;
 use crate::peers::PEERS;
 use crate::setup;
@@ -14,17 +15,18 @@ use std::path::PathBuf;
 
 /// Options that the runner takes as they are, with what they are.
 const NUMBERS: [(&str, &str); 6] = [
-    ("jobs", "Instead of 100000 of BullMQ (20000 with --cpu) and 10000 of the others"),
+    ("jobs", "Instead of 100000 of BullMQ (20000 with --cpu, 5000 with --scripts) and 10000 of the others"),
     ("seed", "Of jobs and kills, instead of a new one"),
     ("workers", "Processes that work, instead of 4"),
     ("kills", "Workers that are killed with a job in hand, instead of one for 1000 jobs, at least 8"),
     ("crashes", "How often the server is killed with --append-only, instead of 3"),
-    ("rounds", "Of --cpu, instead of 5"),
+    ("rounds", "Of --cpu and --scripts, instead of 5"),
 ];
-const FLAGS: [(&str, &str); 3] = [
+const FLAGS: [(&str, &str); 4] = [
     ("append-only", "With an append-only file (everysec), and the server killed as well"),
     ("hasty", "What the killed have leased is let go at once, instead of after its time"),
     ("cpu", "The server's CPU a job of BullMQ, with nobody killed, beside the peers"),
+    ("scripts", "The same of its scripts, sent again as one run has called them, one and sixteen together"),
 ];
 
 pub(crate) fn command() -> Command {
@@ -40,7 +42,7 @@ pub(crate) fn command() -> Command {
             flag("redis").help("On the unpacked redis-server instead of Sardine"),
             option("peer", "NAME=COMMAND")
                 .action(ArgAction::Append)
-                .help("On this server instead, or with --cpu beside it; may be repeated"),
+                .help("On this server instead, or with --cpu and --scripts beside it; may be repeated"),
             option("sardine", "PATH").value_parser(value_parser!(PathBuf)).help("Instead of a release build"),
             option("threads", "N").value_parser(value_parser!(u64)).help("Worker threads of Sardine"),
         ])
@@ -66,7 +68,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 
 /// Each as NAME=COMMAND, Sardine first.
 fn servers(matches: &ArgMatches) -> Result<Vec<String>, String> {
-    let is_cpu = matches.get_flag("cpu");
+    let is_cpu = matches.get_flag("cpu") || matches.get_flag("scripts");
     let mut peers: Vec<String> = matches.get_many::<String>("peer").unwrap_or_default().cloned().collect();
     if matches.get_flag("redis") || is_cpu && peers.is_empty() {
         let redis = PEERS[0].server().ok_or("there is no redis-server to compare with: cargo xtask peers")?;

@@ -2,14 +2,18 @@
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::process::ExitCode;
 use std::time::Duration;
-use testkit::queues::{Caution, Options, Program, measure, run};
+use testkit::queues::{Caution, Options, Program, measure, replay, run};
 
 /// What `appendfsync everysec` may lose, and as much again.
 const CAUTION: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let matches = command_line().get_matches();
-    let result = if matches.get_flag("cpu") { cpu(&matches) } else { drive(&matches) };
+    let result = match () {
+        () if matches.get_flag("cpu") => cpu(&matches),
+        () if matches.get_flag("scripts") => scripts(&matches),
+        () => drive(&matches),
+    };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -38,11 +42,12 @@ fn command_line() -> Command {
         number("workers").default_value("4"),
         number("kills")
             .help("Workers killed with a job in their hands, instead of one for 1000 jobs, or 200"),
-        number("rounds").default_value("5").help("Of --cpu"),
+        number("rounds").default_value("5").help("Of --cpu and --scripts"),
         flag("append-only").help("With an append-only file, and the server killed too"),
         number("crashes").default_value("3").help("How often the server is killed with --append-only"),
         flag("hasty").help("What the killed have leased is let go at once"),
         flag("cpu").help("What BullMQ costs the servers, with nobody killed"),
+        flag("scripts").help("What its scripts cost them by themselves"),
     ])
 }
 
@@ -110,6 +115,20 @@ fn cpu(matches: &ArgMatches) -> Result<(), String> {
             "{:10} add {add_us:6.1} us (x{add:.2})  work {work_us:6.1} us (x{work:.2})  both x{both:.2}",
             its.name
         );
+    }
+    Ok(())
+}
+
+fn scripts(matches: &ArgMatches) -> Result<(), String> {
+    let rounds = matches.get_one::<u64>("rounds").copied().unwrap_or(1);
+    let options = options(matches, Program::BullMq, 5_000);
+    let replayed = replay(&servers(matches), &options, rounds as usize, |line| eprintln!("{line}"))?;
+    eprintln!("medians of {rounds} rounds of {} jobs, and the first server's share of them:", options.jobs);
+    for (name, figures) in replayed {
+        for its in figures {
+            let how = format!("{}, {} together", its.phase, its.depth);
+            eprintln!("{name:10} {how:22} {:6.1} us a script (x{:.2})", its.cpu_us, its.share);
+        }
     }
     Ok(())
 }

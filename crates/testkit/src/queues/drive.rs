@@ -7,6 +7,7 @@
 use super::book::Book;
 use super::process::{Line, Process};
 use super::program::{Program, Role, Task};
+use super::replay::{COUNT_COMPLETED, Calls, MARK, listen};
 use super::server::Server;
 use super::{Caution, Options, Report, now};
 use crate::scratch::Scratch;
@@ -40,8 +41,24 @@ pub fn run(options: &Options) -> Result<Report, String> {
 /// adding and for the rest, in microseconds a job.
 pub(super) fn run_in_phases(options: &Options) -> Result<[f64; 2], String> {
     let mut run = Run::start(options)?;
-    let told = run.play_in_phases();
+    let told = run.measure_phases();
     told.map_err(|error| run.explain(&error))
+}
+
+/// Runs it likewise; the calls of scripts of both phases, and how many jobs were completed.
+#[allow(clippy::disallowed_methods, reason = "somebody listens while the queue runs")]
+pub(super) fn record_phases(options: &Options) -> Result<(Calls, String), String> {
+    let server = Server::start(&options.server, false)?;
+    let broken = |error: std::io::Error| format!("who listens to the server: {error}");
+    let mut monitor = server.connect().map_err(broken)?;
+    monitor.call(&["MONITOR"]).map_err(broken)?;
+    let listener = std::thread::spawn(move || listen(monitor));
+    let mut run = Run::on(server, options)?;
+    let told = run.play_marked();
+    told.map_err(|error| run.explain(&error))?;
+    let completed = run.server.ask(&COUNT_COMPLETED)?;
+    let calls = listener.join().map_err(|_| "who listens to the server panicked".to_owned())?;
+    Ok((calls.map_err(broken)?, completed))
 }
 
 struct Run<'o> {
@@ -92,9 +109,12 @@ struct Status {
 
 impl Run<'_> {
     fn start(options: &Options) -> Result<Run<'_>, String> {
+        Run::on(Server::start(&options.server, options.crashes > 0)?, options)
+    }
+
+    fn on(server: Server, options: &Options) -> Result<Run<'_>, String> {
         let folder = Scratch::new("queues").map_err(|error| format!("a folder for the run: {error}"))?;
         options.program.prepare(folder.path())?;
-        let server = Server::start(&options.server, options.crashes > 0)?;
         let mut chance = Random::new(options.seed);
         let mut points = |count: u64| {
             let mut points: Vec<u64> = (0..count).map(|_| chance.below(options.jobs.max(1))).collect();
@@ -168,14 +188,33 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn play_in_phases(&mut self) -> Result<[f64; 2], String> {
-        let before_us = self.server.cpu_us();
+    /// Until everything was added, by nobody but who adds.
+    fn play_adding(&mut self) -> Result<(), String> {
         while !self.is_all_added {
             self.take_for(MOMENT)?;
         }
-        let added_us = self.server.cpu_us();
+        Ok(())
+    }
+
+    /// Until everything is done.
+    fn play_working(&mut self) -> Result<(), String> {
         self.launch_workers()?;
-        self.play()?;
+        self.play()
+    }
+
+    /// Tells who listens to the server when a phase has ended.
+    fn play_marked(&mut self) -> Result<(), String> {
+        self.play_adding()?;
+        self.server.ask(&MARK)?;
+        self.play_working()?;
+        self.server.ask(&MARK).map(drop)
+    }
+
+    fn measure_phases(&mut self) -> Result<[f64; 2], String> {
+        let before_us = self.server.cpu_us();
+        self.play_adding()?;
+        let added_us = self.server.cpu_us();
+        self.play_working()?;
         let done_us = self.server.cpu_us();
         let jobs = self.account()?.jobs as f64;
         Ok([(added_us - before_us) / jobs, (done_us - added_us) / jobs])

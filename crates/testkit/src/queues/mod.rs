@@ -43,11 +43,13 @@ mod cpu;
 mod drive;
 mod process;
 mod program;
+mod replay;
 mod server;
 
 pub use cpu::{Measured, measure};
 pub use drive::run;
 pub use program::{Program, installed};
+pub use replay::{Scripts, replay};
 pub use server::Server;
 
 use std::fmt;

@@ -58,17 +58,21 @@ impl Server {
         Err(format!("the server does not answer\n{}", self.log()))
     }
 
+    pub(super) fn connect(&self) -> std::io::Result<RespClient> {
+        RespClient::connect(&Address::Tcp(self.address))
+    }
+
     /// One request on a connection of its own: the text of the reply.
-    fn ask(&self, words: &[&str]) -> std::io::Result<String> {
-        let mut client = RespClient::connect(&Address::Tcp(self.address))?;
-        let reply = client.call(words)?;
+    pub(super) fn ask(&self, words: &[&str]) -> Result<String, String> {
+        let reply = self.connect().and_then(|mut client| client.call(words));
+        let reply = reply.map_err(|error| format!("{}: {error}", words.join(" ")))?;
         Ok(String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned())
     }
 
     /// Waits until the disk has all that was acknowledged so far, as the server says.
     pub(super) fn wait_for_disk(&self) -> Result<(), String> {
         let ask = || -> std::io::Result<String> {
-            let mut client = RespClient::connect(&Address::Tcp(self.address))?;
+            let mut client = self.connect()?;
             client.call(&["INCR", "harness:fence"])?;
             for _ in 0..PATIENCE {
                 let told = client.call(&["WAITAOF", "1", "0", "1000"])?;

@@ -171,14 +171,17 @@ impl Talk<'_> {
     /// How many of the next steps are sent together.
     fn count_together(&mut self, steps: &[Step]) -> io::Result<usize> {
         let count = together::count(steps);
-        // Clients are told of prefixes when a turn ends; where that is, is each server's own.
-        let tells_of_prefixes = || {
+        // Clients are told of prefixes, and in the place of others, when a turn ends; where that is, is each
+        // server's own.
+        let is_told_late =
+            |word: &Vec<u8>| [&b"BCAST"[..], b"REDIRECT"].iter().any(|late| word.eq_ignore_ascii_case(late));
+        let tells_at_ends_of_turns = || {
             let mut all = self.steps.iter().chain(&steps[..count]);
-            all.any(|step| step.request.iter().any(|word| word.eq_ignore_ascii_case(b"BCAST")))
+            all.any(|step| step.request.iter().any(is_told_late))
         };
         let is_alone = count == 1
             || self.theirs.waits(steps[0].connection)
-            || tells_of_prefixes()
+            || tells_at_ends_of_turns()
             || !self.theirs.speaks_resp3(steps[0].connection)?;
         Ok(if is_alone { 1 } else { count })
     }
