@@ -17,8 +17,9 @@ use std::sync::Arc;
 impl Worker<'_> {
     /// Tells clients of this worker, or whoever is to be told in their place.
     pub(super) fn invalidate(&mut self, invalidation: &Invalidation) {
-        if let (Some(keys), target @ 1..) = (&invalidation.keys, invalidation.target) {
-            return self.invalidate_target(target, keys, &invalidation.clients);
+        let keys = &invalidation.keys;
+        if invalidation.target != 0 {
+            return self.invalidate_target(invalidation.target, keys, &invalidation.clients);
         }
         for client in &invalidation.clients {
             let Some(id) = self.ids.get(client).copied() else { continue };
@@ -27,17 +28,18 @@ impl Worker<'_> {
             // It may have switched tracking off meanwhile.
             let Some(tracker) = record.tracker.get() else { continue };
             let Some(redirect) = tracker.redirect() else { continue };
-            let keys = invalidation.keys.clone().unwrap_or_else(|| null(protocol));
             if redirect == 0 {
                 if protocol == Protocol::Resp3 {
-                    self.push(id, &push_of(&keys));
+                    self.push(id, &push_of(keys));
                 }
                 continue;
             }
             let worker = self.server.clients().get(&redirect).map(|other| other.worker);
             match worker {
-                Some(worker) if worker == self.index => self.invalidate_instead(redirect, &keys),
-                Some(worker) => self.server.mailboxes[worker].send(Message::Redirected(redirect, keys)),
+                Some(worker) if worker == self.index => self.invalidate_instead(redirect, keys),
+                Some(worker) => {
+                    self.server.mailboxes[worker].send(Message::Redirected(redirect, Arc::clone(keys)));
+                }
                 None => {
                     tracker.set_flags(tracker.flags().with(TrackingFlags::BROKEN));
                     if protocol == Protocol::Resp3 {
@@ -59,8 +61,7 @@ impl Worker<'_> {
         for client in clients {
             let worker = self.server.clients().get(client).map(|client| client.worker);
             let Some(worker) = worker else { continue };
-            let invalidation =
-                Invalidation { keys: Some(Arc::clone(keys)), clients: vec![*client], target: 0 };
+            let invalidation = Invalidation { keys: Arc::clone(keys), clients: vec![*client], target: 0 };
             self.server.mailboxes[worker].send(Message::Invalidated(invalidation));
         }
     }
@@ -96,12 +97,4 @@ fn broken(redirect: u64) -> Vec<u8> {
     reply.bulk(b"tracking-redir-broken");
     reply.int(redirect as i64);
     reply.out
-}
-
-/// Null in the protocol of the client that tracks, even where another is told in its place: Redis does so
-/// too.
-fn null(protocol: Protocol) -> Arc<[u8]> {
-    let mut reply = Reply::new(protocol);
-    reply.null();
-    reply.out.into()
 }

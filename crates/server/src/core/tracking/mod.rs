@@ -42,8 +42,8 @@ const FORGOTTEN_AT_ONCE: usize = 1 << 12;
 
 /// A message to clients of one worker: these keys are no longer valid.
 pub(crate) struct Invalidation {
-    /// The array of keys as it is sent; None: no key is valid any more.
-    pub(crate) keys: Option<Arc<[u8]>>,
+    /// The array of keys as it is sent, or null: no key is valid any more.
+    pub(crate) keys: Arc<[u8]>,
     /// The ids of the clients that track them.
     pub(crate) clients: Vec<u64>,
     /// The id of the client that is told in place of each of them; 0: they are told themselves, or their
@@ -55,15 +55,13 @@ impl Invalidation {
     /// About how many bytes it holds.
     pub(crate) fn bytes(&self) -> usize {
         const OWN_BYTES: usize = 128;
-        let keys = self.keys.as_ref().map_or(0, |keys| keys.len());
-        OWN_BYTES + keys + self.clients.len() * size_of::<u64>()
+        OWN_BYTES + self.keys.len() + self.clients.len() * size_of::<u64>()
     }
 
     /// About how many bytes its clients get together.
     pub(crate) fn owed_bytes(&self) -> usize {
         const HEADERS_BYTES: usize = 32;
-        let keys = self.keys.as_ref().map_or(0, |keys| keys.len());
-        self.clients.len() * (HEADERS_BYTES + keys)
+        self.clients.len() * (HEADERS_BYTES + self.keys.len())
     }
 }
 
@@ -335,28 +333,22 @@ impl Tracking {
         }
     }
 
-    /// Tells the clients with these slots that these keys are no longer valid, but a client with NOLOOP that
-    /// made the change itself.
+    /// Tells the clients with these slots that these keys are no longer valid, or that none is; but not a
+    /// client with NOLOOP that made the change itself.
     fn tell(&self, slots: &[Slot], keys: Option<Arc<[u8]>>, origin: Origin<'_>) {
         let all = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-        let mut of_targets: BTreeMap<(usize, u64), Vec<u64>> = BTreeMap::new();
-        for tracker in slots.iter().filter_map(|slot| all.clients.get(slot.0 as usize)?.as_ref()) {
+        let trackers = slots.iter().filter_map(|slot| all.clients.get(slot.0 as usize)?.as_ref());
+        let is_told = |tracker: &&Arc<Tracker>| {
             let flags = tracker.flags();
             let is_own = flags.has(TrackingFlags::NOLOOP) && origin.is(tracker);
-            if flags.has(TrackingFlags::ON) && !flags.has(TrackingFlags::BCAST) && !is_own {
-                // Null is written in the protocol of the client that tracks, which its worker knows.
-                let target = keys.as_ref().and_then(|_| tracker.target());
-                let target = target.unwrap_or((tracker.worker, 0));
-                of_targets.entry(target).or_default().push(tracker.client);
-            }
-        }
+            flags.has(TrackingFlags::ON) && !flags.has(TrackingFlags::BCAST) && !is_own
+        };
+        let addresses = Addresses::of(trackers.filter(is_told), keys);
         drop(all);
-        for ((worker, target), clients) in of_targets {
-            (self.post)(worker, Invalidation { keys: keys.clone(), clients, target });
-        }
+        addresses.post(&self.post);
     }
 
-    fn post(&self, worker: usize, keys: Option<Arc<[u8]>>, clients: Vec<u64>) {
+    fn post(&self, worker: usize, keys: Arc<[u8]>, clients: Vec<u64>) {
         (self.post)(worker, Invalidation { keys, clients, target: 0 });
     }
 
@@ -414,14 +406,14 @@ impl Tracking {
                     let others = changed.iter().filter(|(_, origin)| **origin != tracker.client);
                     let others: Vec<&[u8]> = others.map(|(key, _)| &**key).collect();
                     if !others.is_empty() {
-                        let keys = Some(array_of(others.into_iter()).into());
+                        let keys = array_of(others.into_iter()).into();
                         self.post(tracker.worker, keys, vec![tracker.client]);
                     }
                 } else {
                     of_workers.entry(tracker.worker).or_default().push(tracker.client);
                 }
             }
-            of_workers.into_iter().for_each(|(to, clients)| self.post(to, Some(Arc::clone(&keys)), clients));
+            of_workers.into_iter().for_each(|(to, clients)| self.post(to, Arc::clone(&keys), clients));
         }
         self.is_due.store(!due.is_empty(), Relaxed);
     }
@@ -444,15 +436,12 @@ impl Tracking {
     /// Tells every client that tracks keys that none is valid any more: a database is about to lose all.
     pub(crate) fn flush(&self) {
         if self.clients() > 0 {
-            let mut of_workers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
             let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
-            for tracker in slots.clients.iter().flatten() {
-                if tracker.flags().has(TrackingFlags::ON) {
-                    of_workers.entry(tracker.worker).or_default().push(tracker.client);
-                }
-            }
+            let trackers = slots.clients.iter().flatten();
+            let is_on = |tracker: &&Arc<Tracker>| tracker.flags().has(TrackingFlags::ON);
+            let addresses = Addresses::of(trackers.filter(is_on), None);
             drop(slots);
-            of_workers.into_iter().for_each(|(worker, clients)| self.post(worker, None, clients));
+            addresses.post(&self.post);
         }
         self.table.clear();
     }
@@ -460,6 +449,39 @@ impl Tracking {
     fn prefixes(&self) -> MutexGuard<'_, Prefixes> {
         self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Who is told of these keys, or of null.
+struct Addresses {
+    keys: Option<Arc<[u8]>>,
+    /// By the worker, by the client that is told instead or 0, and by the protocol of who tracks: null reads
+    /// as in that one, even where another is told. Redis does so too.
+    clients: BTreeMap<(usize, u64, bool), Vec<u64>>,
+}
+
+impl Addresses {
+    fn of<'t>(trackers: impl Iterator<Item = &'t Arc<Tracker>>, keys: Option<Arc<[u8]>>) -> Addresses {
+        let mut clients: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+        for tracker in trackers {
+            let (worker, target) = tracker.target().unwrap_or((tracker.worker, 0));
+            let is_resp3 = keys.is_none() && tracker.is_resp3();
+            clients.entry((worker, target, is_resp3)).or_default().push(tracker.client);
+        }
+        Addresses { keys, clients }
+    }
+
+    fn post(self, post: &(dyn Fn(usize, Invalidation) + Send + Sync)) {
+        for ((worker, target, is_resp3), clients) in self.clients {
+            let keys = self.keys.clone().unwrap_or_else(|| null(is_resp3));
+            post(worker, Invalidation { keys, clients, target });
+        }
+    }
+}
+
+fn null(is_resp3: bool) -> Arc<[u8]> {
+    let mut reply = Reply::new(if is_resp3 { Protocol::Resp3 } else { Protocol::Resp2 });
+    reply.null();
+    reply.out.into()
 }
 
 /// An array of keys, as it is sent in both protocols.
