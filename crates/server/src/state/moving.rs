@@ -33,6 +33,8 @@ const SOCKETS_MAX: usize = 64;
 /// After a request that has run in parts, for which others have waited, no other begins for so long. The same
 /// for a key that was held.
 const CALM: Duration = Duration::from_millis(3);
+/// For so many ticks, of a tenth of a second, something is put off.
+const PUT_OFF_MAX: usize = 20;
 
 /// A request that runs in parts.
 pub(crate) trait InParts: Send + Sync {
@@ -95,6 +97,8 @@ pub(crate) struct Moving {
     is_waited_for: AtomicBool,
     /// Since the last one has ended for which others had to wait.
     calm: Mutex<Option<Stopwatch>>,
+    /// How often what begins by itself was put off because of it.
+    put_off: AtomicUsize,
     /// After so many more parts it is held back (tests); 0 for never, else one more.
     parts_to_hold: AtomicUsize,
     sockets: Mutex<Vec<Socket>>,
@@ -263,6 +267,16 @@ impl Moving {
         }
     }
 
+    /// Whether what begins by itself, with all gates held, is put off until it asks again at the next tick:
+    /// the rest of the request would have to run at once. Not for ever, if one follows the other.
+    pub(crate) fn puts_off(&self) -> bool {
+        let is_put_off = self.in_parts().is_some() && self.put_off.fetch_add(1, Relaxed) < PUT_OFF_MAX;
+        if !is_put_off {
+            self.put_off.store(0, Relaxed);
+        }
+        is_put_off
+    }
+
     /// Whether another may begin to run in parts: there is none, and those who have waited for the last one
     /// had time to come in.
     pub(crate) fn may_begin_parts(&self) -> bool {
@@ -380,6 +394,20 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(calm(&moving) == 0 && !moving.is_any());
+    }
+
+    #[test]
+    fn what_begins_by_itself_waits_for_the_end_of_a_request_but_not_for_ever() {
+        let moving = Moving::default();
+        assert!(!moving.puts_off());
+        assert!(moving.begin_parts(0, Arc::new(Nothing)));
+        for _ in 0..2 {
+            assert!((0..PUT_OFF_MAX).all(|_| moving.puts_off()));
+            assert!(!moving.puts_off());
+        }
+        assert!(moving.puts_off());
+        moving.end_parts();
+        assert!(!moving.puts_off());
     }
 
     #[test]

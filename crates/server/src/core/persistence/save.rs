@@ -226,7 +226,9 @@ pub(crate) fn save_if_due(server: &Server, config: &Config, now: Millis) {
     }
     let changes = server.changes_since_save();
     let is_due = |point: &&SavePoint| changes >= point.changes.max(1) && is_late(point.seconds);
-    if let Some(point) = points.iter().find(is_due) {
+    if let Some(point) = points.iter().find(is_due)
+        && !server.moving.puts_off()
+    {
         // While a script runs for long there is no instant to save. The next tick tries again.
         let Ok(all) = server.try_enter_alone() else { return };
         server.log.notice(&format!("{changes} changes in {} seconds. Saving...", point.seconds));

@@ -542,7 +542,9 @@ pub(crate) fn rewrite_if_due(server: &Server, config: &Config) {
         Phase::On if config.append.growth_percent > 0 => {
             let (bytes, before) = (append.bytes(), append.bytes_at_begin.load(Relaxed).max(1));
             let growth = (u128::from(bytes) * 100 / u128::from(before)).saturating_sub(100);
-            if bytes > config.append.rewrite_bytes_min && growth >= u128::from(config.append.growth_percent) {
+            let is_due =
+                bytes > config.append.rewrite_bytes_min && growth >= u128::from(config.append.growth_percent);
+            if is_due && !server.moving.puts_off() {
                 server.log.notice(&format!("Starting automatic rewriting of AOF on {growth}% growth"));
                 order(server);
             }
