@@ -60,10 +60,14 @@ enum Theme {
     Copies,
     /// Users who are changed while they are logged in.
     Users,
+    /// Several databases, which are swapped and emptied, and keys that move between them.
+    Databases,
+    /// Clients that leave, or are killed in whatever they do.
+    Departures,
 }
 
 /// Each with a command that it is nothing without.
-const THEMES: [(Theme, &str); 8] = [
+const THEMES: [(Theme, &str); 10] = [
     (Theme::Transactions, "multi"),
     (Theme::Messages, "subscribe"),
     (Theme::Lists, "blpop"),
@@ -72,6 +76,8 @@ const THEMES: [(Theme, &str); 8] = [
     (Theme::Events, NOTIFIES),
     (Theme::Copies, "client|tracking"),
     (Theme::Users, "acl|setuser"),
+    (Theme::Databases, "swapdb"),
+    (Theme::Departures, "client|kill"),
 ];
 /// Stands among the known commands where both servers tell of what happens to keys.
 pub(super) const NOTIFIES: &str = "notify-keyspace-events";
@@ -127,7 +133,18 @@ pub(super) fn draw(
 
 /// Whether a talk may have this request: both servers are known to do the same with it.
 pub(super) fn may_say(step: &Step, vocabulary: &Vocabulary) -> bool {
-    (may_send(&step.request, vocabulary) || is_read_that_waits(step)) && !ends_the_peer(&step.request)
+    let is_said = may_send(&step.request, vocabulary) || is_read_that_waits(step) || is_departure(step);
+    is_said && !ends_the_peer(&step.request)
+}
+
+/// Streams of single requests leave these out. Who is killed is named by a number in the talk.
+fn is_departure(step: &Step) -> bool {
+    let is_named = |request: &[Vec<u8>]| request.len() == 4 && request[3].starts_with(ID_OF);
+    match &*step.name() {
+        "quit" => step.request.len() == 1,
+        "client" => step.request[1].eq_ignore_ascii_case(b"kill") && is_named(&step.request),
+        _ => false,
+    }
 }
 
 /// Streams of single requests leave these out. Of timeouts only the one that is waited for is said: others
@@ -253,6 +270,8 @@ impl Writer<'_> {
             Theme::Events => self.event(),
             Theme::Copies => self.copies(connection),
             Theme::Users => self.users(),
+            Theme::Databases => self.database(),
+            Theme::Departures => self.departure(),
         }
     }
 
@@ -435,6 +454,38 @@ impl Writer<'_> {
             11 => format!("ACL GETUSER {user}"),
             12 => format!("PUBLISH {channel} x"),
             _ => format!("SET {key} 1"),
+        }
+    }
+
+    fn database(&mut self) -> String {
+        let (db, other) = (self.random.below(3), self.random.below(3));
+        let (key, list, word) = (self.pick(&WATCHED), self.pick(&LISTS), self.word());
+        match self.random.below(12) {
+            0..2 => format!("SWAPDB {db} {other}"),
+            2..4 => format!("SELECT {db}"),
+            4 => format!("MOVE {key} {db}"),
+            5 => format!("COPY {key} {list} DB {db} REPLACE"),
+            6 => self.pick(&["FLUSHDB", "FLUSHALL", "DBSIZE"]),
+            7 => format!("WATCH {key} {list}"),
+            8 => format!("BLMOVE {list} l:1 LEFT RIGHT 0"),
+            9 => format!("SET {key} {word} EX 500000"),
+            _ => format!("RPUSH {list} {word}"),
+        }
+    }
+
+    /// Whoever has left comes back as a new client.
+    fn departure(&mut self) -> String {
+        let connection = self.random.below(self.is_in_transaction.len() as u64);
+        let (list, key) = (self.pick(&LISTS), self.pick(&WATCHED));
+        match self.random.below(10) {
+            0..3 => format!("CLIENT KILL ID {}{connection}", String::from_utf8_lossy(ID_OF)),
+            3 => "QUIT".to_owned(),
+            4 => format!("BLPOP {list} 0"),
+            5 => format!("BLMOVE {list} l:2 RIGHT LEFT 0"),
+            6 => format!("RPUSH {list} {key}"),
+            7 => format!("WATCH {key}"),
+            8 => "MULTI".to_owned(),
+            _ => format!("SUBSCRIBE {}", self.pick(&CHANNELS)),
         }
     }
 

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Requests of one connection that follow each other are sent together where it speaks RESP3 (`together`).
-//! A connection that waits sends nothing until it is answered: its steps are left out. What Sardine sends too
+//! A connection that waits sends nothing until it is answered: its steps are left out. One that has left, or
+//! was killed, comes back as a new client. What Sardine sends too
 //! much may show a step later, on another worker's turn; the last look asks every connection PING twice.
 //! Timeouts are none or so short that they are waited for as an answer.
 mod draw;
@@ -353,6 +354,11 @@ impl Talk<'_> {
 
     fn note_queue(&mut self, step: &Step, theirs: &Heard) {
         let name = step.name();
+        for (queue, values) in self.queues.iter_mut().zip(&theirs.values) {
+            if values.last().is_some_and(side::is_end) {
+                queue.clear();
+            }
+        }
         let queue = &mut self.queues[step.connection];
         match theirs.values[step.connection].first() {
             Some(Value::Line(b'+', text)) if text == b"QUEUED" => queue.push_back(step.request.clone()),

@@ -17,12 +17,14 @@ pub(super) fn count(steps: &[Step]) -> usize {
     waits.map_or(run.len(), |at| at + 1).max(1)
 }
 
-/// Not those that change the protocol, answer an unknown number of times, or tell their own client before
-/// they answer (docs/differences.md).
+/// Not those that change the protocol, answer an unknown number of times, may end the connection, or tell
+/// their own client before they answer (docs/differences.md).
 fn may_be_among(step: &Step) -> bool {
     let name = step.name();
-    let is_alone = matches!(&*name, "hello" | "reset" | "flushall" | "flushdb");
-    !is_alone && (!name.ends_with("subscribe") || step.request.len() > 1)
+    let is_alone = matches!(&*name, "hello" | "reset" | "flushall" | "flushdb" | "quit");
+    let is_kill =
+        name == "client" && step.request.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"kill"));
+    !is_alone && !is_kill && (!name.ends_with("subscribe") || step.request.len() > 1)
 }
 
 /// How many of the steps have got all their answers by these values of their connection.
