@@ -61,6 +61,9 @@ impl Listener for KeyListener {
 
     fn swap(&self, keyspace: &Keyspace, (a, b): (u16, u16), now: Millis) {
         self.events.watched.swap(keyspace, a, b, now);
-        self.events.waiters.make_all_ready(|db| db == a || db == b);
+        // In this order, as they are named.
+        for swapped in [a, b] {
+            self.events.waiters.make_all_ready(|db| db == swapped);
+        }
     }
 }
