@@ -111,7 +111,9 @@ impl Side {
         if expected.last().is_some_and(|last| last.waits == heard.waits) {
             for at in 0..heard.values.len() {
                 let count: usize = expected.iter().map(|part| part.values[at].len()).sum();
-                while heard.values[at].len() < count {
+                let ends = |values: &Vec<Value>| values.last().is_some_and(is_end);
+                let is_sent_away = expected.iter().any(|part| ends(&part.values[at]));
+                while heard.values[at].len() < count || is_sent_away && !ends(&heard.values[at]) {
                     match self.connections[at].receive_in_time()? {
                         Some(value) => heard.values[at].push(value),
                         None => break,
