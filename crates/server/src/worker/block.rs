@@ -135,7 +135,13 @@ impl Worker<'_> {
         self.reply.bound(usize::MAX);
         match how {
             _ if waiting.is_mute => {}
-            Ending::Served(reply) => self.reply.append(reply),
+            Ending::Served(reply) => {
+                // Who serves the clients that wait for a key counts that itself.
+                if waiting.waiter.is_none() && reply.first() == Some(&b'-') {
+                    self.executor.note_unblocked(&connection.session, reply[1..].trim_ascii_end());
+                }
+                self.reply.append(reply);
+            }
             Ending::Unblocked(Unblock::Timeout) => match &waiting.late_reply {
                 Some(reply) => self.reply.append(reply),
                 None => command::Wait::late(&mut self.reply),

@@ -53,6 +53,19 @@ fn a_script_that_logs_runs_on_its_worker_and_each_message_is_written_once() {
 }
 
 #[test]
+fn what_a_script_does_between_two_commands_is_no_time_of_the_second() {
+    let (server, path) = start("script-time");
+    let mut client = Client::connect(&server);
+    client.check("CONFIG SET slowlog-log-slower-than 100000", "+OK\r\n");
+    let script =
+        "local start = os.clock() while os.clock() - start < 0.2 do end return redis.call('incr', 'n')";
+    client.send(&request(&["EVAL", script, "0"]));
+    client.expect(":1\r\n");
+    client.check("SLOWLOG LEN", ":1\r\n");
+    drop(said(server, &path));
+}
+
+#[test]
 fn a_script_that_is_taken_back_writes_its_messages_when_it_runs_again() {
     let (server, path) = start("script-log-again");
     let mut client = Client::connect(&server);

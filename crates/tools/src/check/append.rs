@@ -7,8 +7,9 @@ use crate::told::{say, tell};
 use base::reason::reason;
 use disk::aof::commands::{CommandError, CommandReader, Entry};
 use disk::aof::manifest::Manifest;
+use server::Clock;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ pub(crate) struct Repair {
     pub(crate) goes_back_unasked: bool,
     /// Files follow this one, so nothing of it may be cut off.
     pub(crate) is_followed: bool,
+    /// A server appends to files in its folder.
+    pub(crate) is_in_use: bool,
 }
 
 /// What a file is.
@@ -69,7 +72,7 @@ fn start_of(path: &Path) -> io::Result<Vec<u8>> {
 pub(crate) fn parts_of(path: &Path) -> Result<Vec<Part>, String> {
     let text = std::fs::read(path).map_err(|error| reason(&error))?;
     let manifest = Manifest::parse(&text).map_err(|error| format!("line {}: {}", error.line, error.what))?;
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let place = |part: &disk::aof::manifest::Part| folder.join(OsStr::from_bytes(&part.name));
     let mut parts = Vec::new();
     if let Some(base) = &manifest.base {
@@ -105,8 +108,58 @@ pub(super) fn check_manifest(path: &Path, repair: Repair) -> ExitCode {
             return status;
         }
     }
+    if let Err(error) = look_at_tail(path, &parts, repair) {
+        say!("{}: its tail cannot be left out: {}", path.display(), reason(&error));
+        return ExitCode::FAILURE;
+    }
     say!("The append-only file is good.");
     ExitCode::SUCCESS
+}
+
+/// Keeps servers out of the folder of a file that may be cut, as long as what is returned lives: one that
+/// appends there would go on behind the end that it knows. An error where one is there already.
+pub(super) fn claim(path: &Path) -> Result<Option<File>, &'static str> {
+    let Ok(folder) = File::open(folder_of(path)) else { return Ok(None) };
+    match folder.try_lock() {
+        Err(TryLockError::WouldBlock) => Err("a server appends to files in its folder"),
+        // Some file systems have no locks, and their servers none either.
+        Err(TryLockError::Error(_)) => Ok(None),
+        Ok(()) => Ok(Some(folder)),
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// What a server that was killed had answered last may be in a file of its own, which the next start appends.
+/// When that was is not known: who goes back in time leaves it out, where there are times at all.
+fn look_at_tail(manifest: &Path, parts: &[Part], repair: Repair) -> io::Result<()> {
+    let tail = manifest.with_extension("tail");
+    if repair.is_in_use || !tail.is_file() {
+        return Ok(());
+    }
+    let goes_back = repair.until_s.is_some_and(|until_s| until_s < Clock::real().now().0 / 1000);
+    let shown = tail.display();
+    if !goes_back || !parts.iter().any(has_times) {
+        say!("{shown} has what a server may have answered before it was killed: the next start appends it.");
+        return Ok(());
+    }
+    let aside = manifest.with_extension("tail.left-out");
+    std::fs::rename(&tail, &aside)?;
+    say!("{shown} has what a server may have answered later, before it was killed. It is left out:");
+    say!("it is {} now.", aside.display());
+    Ok(())
+}
+
+/// Whether a file says when its commands were written.
+fn has_times(part: &Part) -> bool {
+    let Ok(file) = File::open(&part.path) else { return false };
+    let mut reader = CommandReader::new(file);
+    let mut entries = std::iter::from_fn(|| {
+        reader.next_entry().ok().flatten().map(|entry| matches!(entry, Entry::Time(_)))
+    });
+    part.sort != Sort::Dump && entries.any(|is_time| is_time)
 }
 
 /// What a file of commands consists of.

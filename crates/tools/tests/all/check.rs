@@ -112,7 +112,7 @@ fn a_broken_value_is_named_with_its_key() {
 const SET: &str = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
 
 /// Checks with these words, and says yes or no to what is asked.
-fn check_and_say(words: &[&str], answer: &str) -> (i32, String) {
+pub(crate) fn check_and_say(words: &[&str], answer: &str) -> (i32, String) {
     use std::io::Write;
     use std::process::Stdio;
     let mut command = Command::new(env!("CARGO_BIN_EXE_sardine"));

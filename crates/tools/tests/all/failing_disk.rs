@@ -67,6 +67,37 @@ pub(crate) fn set_disk(home: &Home, fault: &str) {
     assert_eq!(home.told(&format!("DEBUG DISK {fault}")), format!("{OK}{OK}"));
 }
 
+#[test]
+fn where_memory_and_disk_both_refuse_a_write_it_is_told_of_the_memory() {
+    let mut home = Home::new("oom-and-misconf");
+    home.start(&["--save", "3600 1"]);
+    std::fs::create_dir(home.path.join("dump.rdb")).unwrap();
+    home.told("SET k v\r\nCONFIG RESETSTAT");
+    assert_eq!(home.told("SAVE"), format!("-ERR\r\n{OK}"));
+    let told = home.told("INFO everything");
+    assert!(told.contains("errorstat_ERR:count=1\r\n"), "{told}");
+    let save = told.lines().find(|line| line.starts_with("cmdstat_save:")).unwrap();
+    assert!(save.contains("calls=1,") && save.ends_with("failed_calls=1"), "{save}");
+    home.told("BGSAVE");
+    home.wait_for_info("rdb_last_bgsave_status:err\r\n");
+    let script = |flags: &str| format!("EVAL \"{flags}return redis.call('SET', 'k', 'v')\" 0");
+    let (declared, plain) = (script("#!lua\\n"), script(""));
+    let begins = |request: &str, code: &str| {
+        let told = home.told(request);
+        assert!(told.starts_with(code), "{request}: {told}");
+    };
+    for request in ["SET k v", &declared, &plain] {
+        begins(request, "-MISCONF");
+    }
+    home.told("CONFIG SET maxmemory 1");
+    for request in ["SET k v", &declared] {
+        begins(request, "-OOM");
+    }
+    // What a script calls is looked at in another order, and what takes no memory at all.
+    begins(&plain, "-MISCONF");
+    begins("DEL k", "-MISCONF");
+}
+
 /// While the file cannot be written to.
 fn is_refused(home: &Home, why: &str) {
     home.wait_for_info("aof_last_write_status:err\r\n");

@@ -1,6 +1,7 @@
 //! What was answered and not written yet when the server is killed (`disk::aof::tail`). The disk is stuck in
 //! these tests, so that nothing is written at all, until the process is gone.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+use crate::check::check_and_say;
 use crate::failing_disk::{Client, restarted, set_disk};
 use crate::home::Home;
 use std::cell::Cell;
@@ -46,6 +47,43 @@ fn what_was_answered_is_there_after_a_kill_whatever_it_was() {
     home.told("SHUTDOWN");
     assert_eq!(home.end(), Some(0));
     assert!(!home.path.join("appendonlydir/appendonly.aof.tail").exists());
+}
+
+fn second() -> i64 {
+    server::Clock::real().now().0 / 1000
+}
+
+/// Nobody knows when that was answered which is in the tail.
+#[test]
+fn who_goes_back_in_time_leaves_out_what_was_answered_last() {
+    let mut home = Home::new("killed-back");
+    let options = [&OPTIONS[..], &["--aof-timestamp-enabled", "yes"]].concat();
+    home.start(&options);
+    home.told("SET key old\r\nWAITAOF 1 0 0");
+    let folder = home.path.join("appendonlydir");
+    let manifest = folder.join("appendonly.aof.manifest").display().to_string();
+    let then = second();
+    home.wait_for("next second", |_| (second() > then).then_some(()));
+    set_disk(&home, "STUCK");
+    assert_eq!(home.told("SET key new"), format!("{OK}{OK}"));
+    // Not while a server appends.
+    for words in [&["--to-timestamp", "1"][..], &["--fix"]] {
+        let (status, text) = check_and_say(&[words, &[&manifest]].concat(), "y\n");
+        assert!(status == 1 && text.contains("a server appends to files in its folder"), "{text}");
+    }
+    let (status, text) = check_and_say(&[&manifest], "");
+    assert!(status == 0 && !text.contains(".tail"), "{text}");
+    home.signal("-KILL");
+    home.end();
+    let (status, text) = check_and_say(&[&manifest], "");
+    assert!(status == 0 && text.contains("the next start appends it"), "{text}");
+    let (status, text) = check_and_say(&["--to-timestamp", &(second() + 100).to_string(), &manifest], "");
+    assert!(status == 0 && text.contains("the next start appends it"), "{text}");
+    let (status, text) = check_and_say(&["--to-timestamp", &then.to_string(), &manifest], "");
+    assert!(status == 0 && text.contains("It is left out"), "{text}");
+    assert!(folder.join("appendonly.aof.tail.left-out").exists());
+    home.start(&options);
+    assert_eq!(home.told("GET key"), format!("$3\r\nold\r\n{OK}"));
 }
 
 /// The kernel may take a moment to let go of the address.

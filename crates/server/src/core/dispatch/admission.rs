@@ -5,6 +5,7 @@
 //! The rules are those of the worker's copy of the users. A worker renews the copy when it enters its gate,
 //! and brings a session up to date with it at the start of the session's turn.
 use super::{Executor, Hindrance, Request};
+use crate::core::memory_limit::Room;
 use crate::core::modes::Modes;
 use crate::core::permission;
 use crate::core::refusal::{NoPermission, Refusal};
@@ -143,6 +144,26 @@ impl<'s> Executor<'s> {
         match self.server.persistence.refusing() {
             NOTHING => Ok(()),
             why => refuse_for_disk(self.server, why, session, (row, flags, is_exec)),
+        }
+    }
+
+    /// Whether there is memory for what a request adds, or EXEC would add.
+    #[inline]
+    pub(super) fn room_wanted(
+        &mut self,
+        session: &Session,
+        (flags, is_exec): (Flags, bool),
+        request: &Request<'s, '_>,
+    ) -> Room {
+        if !self.memory_limit.is_set() {
+            Room::Enough
+        } else if flags.has(Flags::DENYOOM) {
+            self.room_for(session.db, request)
+        } else if is_exec && session.has_queued(Flags::DENYOOM) {
+            cold_path();
+            self.room_for_bytes(session.queued_bytes() as u64, None)
+        } else {
+            Room::Enough
         }
     }
 

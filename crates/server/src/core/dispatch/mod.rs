@@ -535,7 +535,12 @@ impl<'s> Executor<'s> {
         }
         let is_exec = session.modes.is_any() && matches!(row.run, Run::Server(ServerRun::Queue));
         let flags = self.flags_of(row, &request.args);
-        self.look_at_disk(session, (row, flags), is_exec).map_err(Hindrance::Refused)?;
+        if let Err(refusal) = self.look_at_disk(session, (row, flags), is_exec) {
+            // Redis looks at the memory before.
+            let is_full = !matches!(refusal, Refusal::Loading(_))
+                && self.room_wanted(session, (flags, is_exec), request) == Room::None;
+            return Err(Hindrance::Refused(if is_full { Refusal::OutOfMemory(row) } else { refusal }));
+        }
         if self.is_shut_out && !row.flags.has(Flags::ALLOW_BUSY) {
             return Err(Hindrance::Refused(Refusal::Busy(
                 row,
@@ -551,18 +556,7 @@ impl<'s> Executor<'s> {
         if self.server.moving.is_any() && self.names_moving(session, row, (request, is_exec)) {
             return Err(Hindrance::Overload);
         }
-        if !self.memory_limit.is_set() {
-            return Ok(());
-        }
-        let room = if flags.has(Flags::DENYOOM) {
-            self.room_for(session.db, request)
-        } else if is_exec && session.has_queued(Flags::DENYOOM) {
-            cold_path();
-            self.room_for_bytes(session.queued_bytes() as u64, None)
-        } else {
-            return Ok(());
-        };
-        match room {
+        match self.room_wanted(session, (flags, is_exec), request) {
             Room::Enough | Room::Later => Ok(()),
             Room::Garbage => Err(Hindrance::Overload),
             Room::None => Err(Hindrance::Refused(Refusal::OutOfMemory(row))),

@@ -462,8 +462,10 @@ impl Host for ScriptHost<'_, '_> {
             append_error(reply, &why);
             return Ok(());
         }
-        // When the command before it ended: what happens between two is looked at by `interrupt`.
-        self.look_around(self.executor.mark)?;
+        // What the script has done since the command before is no time of this one.
+        let now = self.executor.meter.read();
+        self.executor.mark = now;
+        self.look_around(now)?;
         let row = row.expect("a command that is not known was refused");
         if self.executor.attempt.is_some() {
             let stop = match attempt::is_undoable(row, &args) {

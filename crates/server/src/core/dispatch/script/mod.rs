@@ -334,14 +334,14 @@ impl<'s> Executor<'s> {
         if has_flags && may_write && access == Access::ReadOnly {
             return Err(error::script_may_write());
         }
-        let refusing = self.refusing();
-        if has_flags && may_write && refusing != NOTHING {
-            self.look_at_disk_for_scripts(refusing)?;
-        }
         // Between its commands nothing is evicted: what it has seen stays. For a queue it was looked before.
         let is_full = !self.attempts.are_of_queue() && self.is_full_for_scripts();
         if is_full && has_flags && may_write && !flags.has(ScriptFlags::ALLOW_OOM) {
             return Err(error::out_of_memory());
+        }
+        let refusing = self.refusing();
+        if has_flags && may_write && refusing != NOTHING {
+            self.look_at_disk_for_scripts(refusing)?;
         }
         Ok(Start {
             kind,
