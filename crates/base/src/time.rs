@@ -30,7 +30,7 @@ impl Millis {
 
     /// Whole seconds since the epoch, to the nearest: how TTL and EXPIRETIME round.
     pub fn to_secs_nearest(self) -> i64 {
-        self.0.saturating_add(500).div_euclid(1000)
+        self.0.div_euclid(1000) + i64::from(self.0.rem_euclid(1000) >= 500)
     }
 }
 
@@ -53,5 +53,7 @@ mod tests {
         assert_eq!(Millis(-1).as_secs(), -1);
         assert_eq!(Millis(1_499).to_secs_nearest(), 1);
         assert_eq!(Millis(1_500).to_secs_nearest(), 2);
+        assert_eq!(Millis(-1_500).to_secs_nearest(), -1);
+        assert_eq!(Millis(i64::MAX).to_secs_nearest(), 9_223_372_036_854_776);
     }
 }

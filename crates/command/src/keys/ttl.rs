@@ -5,6 +5,7 @@
 use super::row::{ABOUT, ROW};
 use crate::lifetime::{From, Unit};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Flags, KeySpec};
+use base::Millis;
 use store::Deadline;
 
 pub(super) const TTL: Command = Command {
@@ -103,7 +104,7 @@ fn reply_deadline(call: &mut Call<'_, '_>, unit: Unit, from: From) -> Done {
                 From::Epoch => time.0,
             };
             match unit {
-                Unit::Seconds => ms.saturating_add(500) / 1000,
+                Unit::Seconds => Millis(ms).to_secs_nearest(),
                 Unit::Milliseconds => ms,
             }
         }
