@@ -26,8 +26,6 @@ pub(crate) struct Repair {
     pub(crate) goes_back_unasked: bool,
     /// Files follow this one, so nothing of it may be cut off.
     pub(crate) is_followed: bool,
-    /// A server appends to files in its folder.
-    pub(crate) is_in_use: bool,
 }
 
 /// What a file is.
@@ -136,13 +134,16 @@ fn folder_of(path: &Path) -> &Path {
 /// When that was is not known: who goes back in time leaves it out, where there are times at all.
 fn look_at_tail(manifest: &Path, parts: &[Part], repair: Repair) -> io::Result<()> {
     let tail = manifest.with_extension("tail");
-    if repair.is_in_use || !tail.is_file() {
+    if !tail.is_file() {
         return Ok(());
     }
     let goes_back = repair.until_s.is_some_and(|until_s| until_s < Clock::real().now().0 / 1000);
     let shown = tail.display();
     if !goes_back || !parts.iter().any(has_times) {
-        say!("{shown} has what a server may have answered before it was killed: the next start appends it.");
+        say!(
+            "{shown} is there: a server appends to these files, or was killed, and the next start appends what they"
+        );
+        say!("lack of what it had answered.");
         return Ok(());
     }
     let aside = manifest.with_extension("tail.left-out");

@@ -32,12 +32,12 @@ const VERSION_CHECKSUM: u16 = 5;
 
 /// Checks a file of any kind and prints what is in it. Zero if it is good, or has been made so.
 pub(crate) fn check(path: &Path, repair: Repair) -> ExitCode {
-    let claim = append::claim(path);
-    if let (Err(why), true) = (&claim, repair.fixes || repair.until_s.is_some()) {
+    // Who only looks is in nobody's way: a server that starts meanwhile needs the folder for itself.
+    let claim = (repair.fixes || repair.until_s.is_some()).then(|| append::claim(path));
+    if let Some(Err(why)) = claim {
         say!("{}: {why}. Nothing was changed.", path.display());
         return ExitCode::FAILURE;
     }
-    let repair = Repair { is_in_use: claim.is_err(), ..repair };
     match append::sort_of(path) {
         Ok(Sort::Manifest) => append::check_manifest(path, repair),
         Ok(Sort::Commands) => append::check_commands(path, 0, repair),
