@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn whatever_may_be_much_congests_a_mailbox_however_it_is_left_there() {
         let bytes: Arc<[u8]> = vec![b'x'; 1 << 20].into();
-        let invalidation = || Invalidation { keys: Arc::clone(&bytes), clients: vec![1], target: 0 };
+        let invalidation = || Invalidation { keys: Some(Arc::clone(&bytes)), clients: vec![1], target: 0 };
         let make = |kind| match kind {
             0 => Message::Feed(Arc::clone(&bytes), 1),
             1 => Message::Redirected(1, Arc::clone(&bytes)),

@@ -379,6 +379,8 @@ pub(crate) struct Session {
     pub(crate) reply_mode: ReplyMode,
     /// Whether keys that this client looks at count as used: CLIENT NO-TOUCH says no.
     pub(crate) leaves_trace: bool,
+    /// There was no memory when EXEC began whose scripts run, though what can be evicted was.
+    pub(crate) is_short_of_memory: bool,
     /// What it has changed is told by records of the journal below this number.
     pub(crate) records_end: u64,
 }
@@ -400,6 +402,7 @@ impl Session {
             waiting: None,
             reply_mode: ReplyMode::default(),
             leaves_trace: true,
+            is_short_of_memory: false,
             records_end: 0,
         }
     }

@@ -133,15 +133,15 @@ impl Worker<'_> {
         self.reply.protocol = connection.protocol;
         // The bound that was left from before is another client's.
         self.reply.bound(usize::MAX);
+        // Who serves the clients that wait for a key counts that itself.
+        if let Ending::Served([b'-', text @ ..]) = how
+            && waiting.waiter.is_none()
+        {
+            self.executor.note_unblocked(&connection.session, text.trim_ascii_end());
+        }
         match how {
             _ if waiting.is_mute => {}
-            Ending::Served(reply) => {
-                // Who serves the clients that wait for a key counts that itself.
-                if waiting.waiter.is_none() && reply.first() == Some(&b'-') {
-                    self.executor.note_unblocked(&connection.session, reply[1..].trim_ascii_end());
-                }
-                self.reply.append(reply);
-            }
+            Ending::Served(reply) => self.reply.append(reply),
             Ending::Unblocked(Unblock::Timeout) => match &waiting.late_reply {
                 Some(reply) => self.reply.append(reply),
                 None => command::Wait::late(&mut self.reply),

@@ -17,9 +17,8 @@ use std::sync::Arc;
 impl Worker<'_> {
     /// Tells clients of this worker, or whoever is to be told in their place.
     pub(super) fn invalidate(&mut self, invalidation: &Invalidation) {
-        let keys = &invalidation.keys;
         if invalidation.target != 0 {
-            return self.invalidate_target(invalidation.target, keys, &invalidation.clients);
+            return self.invalidate_target(invalidation);
         }
         for client in &invalidation.clients {
             let Some(id) = self.ids.get(client).copied() else { continue };
@@ -28,18 +27,17 @@ impl Worker<'_> {
             // It may have switched tracking off meanwhile.
             let Some(tracker) = record.tracker.get() else { continue };
             let Some(redirect) = tracker.redirect() else { continue };
+            let keys = invalidation.keys_or_null(protocol);
             if redirect == 0 {
                 if protocol == Protocol::Resp3 {
-                    self.push(id, &push_of(keys));
+                    self.push(id, &push_of(&keys));
                 }
                 continue;
             }
             let worker = self.server.clients().get(&redirect).map(|other| other.worker);
             match worker {
-                Some(worker) if worker == self.index => self.invalidate_instead(redirect, keys),
-                Some(worker) => {
-                    self.server.mailboxes[worker].send(Message::Redirected(redirect, Arc::clone(keys)));
-                }
+                Some(worker) if worker == self.index => self.invalidate_instead(redirect, &keys),
+                Some(worker) => self.server.mailboxes[worker].send(Message::Redirected(redirect, keys)),
                 None => {
                     tracker.set_flags(tracker.flags().with(TrackingFlags::BROKEN));
                     if protocol == Protocol::Resp3 {
@@ -51,18 +49,20 @@ impl Worker<'_> {
     }
 
     /// Tells a client of this worker what each of these others track.
-    fn invalidate_target(&mut self, target: u64, keys: &Arc<[u8]>, clients: &[u64]) {
+    fn invalidate_target(&mut self, invalidation: &Invalidation) {
+        let (keys, target) = (&invalidation.keys, invalidation.target);
         // One that was killed is no client any more, though its connection may not have ended yet.
-        let is_client = self.server.clients().contains_key(&target);
-        if is_client && self.ids.contains_key(&target) {
-            return clients.iter().for_each(|_| self.invalidate_instead(target, keys));
-        }
-        // It is another's, or has gone. The workers of those who track find out.
-        for client in clients {
-            let worker = self.server.clients().get(client).map(|client| client.worker);
-            let Some(worker) = worker else { continue };
-            let invalidation = Invalidation { keys: Arc::clone(keys), clients: vec![*client], target: 0 };
-            self.server.mailboxes[worker].send(Message::Invalidated(invalidation));
+        let is_here = self.server.clients().contains_key(&target) && self.ids.contains_key(&target);
+        for client in &invalidation.clients {
+            let Some(record) = self.server.clients().get(client).cloned() else { continue };
+            if is_here {
+                let protocol = record.tracker.get().map_or(Protocol::Resp2, |tracker| tracker.protocol());
+                self.invalidate_instead(target, &invalidation.keys_or_null(protocol));
+            } else {
+                // It is another's, or has gone. The workers of those who track find out.
+                let invalidation = Invalidation { keys: keys.clone(), clients: vec![*client], target: 0 };
+                self.server.mailboxes[record.worker].send(Message::Invalidated(invalidation));
+            }
         }
     }
 

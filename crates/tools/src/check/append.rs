@@ -106,9 +106,13 @@ pub(super) fn check_manifest(path: &Path, repair: Repair) -> ExitCode {
             return status;
         }
     }
-    if let Err(error) = look_at_tail(path, &parts, repair) {
-        say!("{}: its tail cannot be left out: {}", path.display(), reason(&error));
-        return ExitCode::FAILURE;
+    match look_at_tail(path, repair) {
+        Ok(true) => {}
+        Ok(false) => return ExitCode::FAILURE,
+        Err(error) => {
+            say!("{}: its tail cannot be left out: {}", path.display(), reason(&error));
+            return ExitCode::FAILURE;
+        }
     }
     say!("The append-only file is good.");
     ExitCode::SUCCESS
@@ -117,9 +121,11 @@ pub(super) fn check_manifest(path: &Path, repair: Repair) -> ExitCode {
 /// Keeps servers out of the folder of a file that may be cut, as long as what is returned lives: one that
 /// appends there would go on behind the end that it knows. An error where one is there already.
 pub(super) fn claim(path: &Path) -> Result<Option<File>, &'static str> {
-    let Ok(folder) = File::open(folder_of(path)) else { return Ok(None) };
+    // Through a link: where the file is.
+    let place = std::fs::canonicalize(path).unwrap_or(path.to_path_buf());
+    let Ok(folder) = File::open(folder_of(&place)) else { return Ok(None) };
     match folder.try_lock() {
-        Err(TryLockError::WouldBlock) => Err("a server appends to files in its folder"),
+        Err(TryLockError::WouldBlock) => Err("a server, or another check, uses its folder"),
         // Some file systems have no locks, and their servers none either.
         Err(TryLockError::Error(_)) => Ok(None),
         Ok(()) => Ok(Some(folder)),
@@ -131,36 +137,31 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// What a server that was killed had answered last may be in a file of its own, which the next start appends.
-/// When that was is not known: who goes back in time leaves it out, where there are times at all.
-fn look_at_tail(manifest: &Path, parts: &[Part], repair: Repair) -> io::Result<()> {
+/// When that was is not known: who goes back in time can leave it out. False if nothing was changed for that.
+fn look_at_tail(manifest: &Path, repair: Repair) -> io::Result<bool> {
     let tail = manifest.with_extension("tail");
     if !tail.is_file() {
-        return Ok(());
+        return Ok(true);
     }
-    let goes_back = repair.until_s.is_some_and(|until_s| until_s < Clock::real().now().0 / 1000);
     let shown = tail.display();
-    if !goes_back || !parts.iter().any(has_times) {
+    if repair.until_s.is_none_or(|until_s| until_s >= Clock::real().now().0 / 1000) {
         say!(
             "{shown} is there: a server appends to these files, or was killed, and the next start appends what they"
         );
         say!("lack of what it had answered.");
-        return Ok(());
+        return Ok(true);
     }
-    let aside = manifest.with_extension("tail.left-out");
+    say!("{shown} has what a server may have answered later, before it was killed.");
+    if !repair.goes_back_unasked && !is_confirmed("Leave it out?")? {
+        say!("It was not: the next start appends what it has.");
+        return Ok(false);
+    }
+    let free = |number: &usize| !manifest.with_extension(format!("tail.left-out-{number}")).exists();
+    let number = (1..).find(free).unwrap_or_default();
+    let aside = manifest.with_extension(format!("tail.left-out-{number}"));
     std::fs::rename(&tail, &aside)?;
-    say!("{shown} has what a server may have answered later, before it was killed. It is left out:");
-    say!("it is {} now.", aside.display());
-    Ok(())
-}
-
-/// Whether a file says when its commands were written.
-fn has_times(part: &Part) -> bool {
-    let Ok(file) = File::open(&part.path) else { return false };
-    let mut reader = CommandReader::new(file);
-    let mut entries = std::iter::from_fn(|| {
-        reader.next_entry().ok().flatten().map(|entry| matches!(entry, Entry::Time(_)))
-    });
-    part.sort != Sort::Dump && entries.any(|is_time| is_time)
+    say!("It is left out: it is {} now.", aside.display());
+    Ok(true)
 }
 
 /// What a file of commands consists of.
@@ -284,7 +285,11 @@ fn scan(path: &Path, from: u64, until_s: Option<i64>) -> io::Result<Scan> {
 fn agrees(path: &Path, len: u64, good_bytes: u64) -> io::Result<bool> {
     let lost = len - good_bytes;
     say!("This will shrink {} from {len} bytes, by {lost}, to {good_bytes}.", path.display());
-    tell(format_args!("Continue? [y/N]: "));
+    is_confirmed("Continue?")
+}
+
+fn is_confirmed(question: &str) -> io::Result<bool> {
+    tell(format_args!("{question} [y/N]: "));
     io::stdout().flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;

@@ -67,9 +67,11 @@ fn who_goes_back_in_time_leaves_out_what_was_answered_last() {
     set_disk(&home, "STUCK");
     assert_eq!(home.told("SET key new"), format!("{OK}{OK}"));
     // Not while a server appends.
-    for words in [&["--to-timestamp", "1"][..], &["--fix"]] {
-        let (status, text) = check_and_say(&[words, &[&manifest]].concat(), "y\n");
-        assert!(status == 1 && text.contains("a server appends to files in its folder"), "{text}");
+    let link = home.path.join("link.aof");
+    std::os::unix::fs::symlink(folder.join("appendonly.aof.1.incr.aof"), &link).unwrap();
+    for words in [["--to-timestamp", "1", &manifest], ["--to-timestamp", "1", link.to_str().unwrap()]] {
+        let (status, text) = check_and_say(&words, "y\n");
+        assert!(status == 1 && text.contains("a server, or another check, uses its folder"), "{text}");
     }
     home.signal("-KILL");
     home.end();
@@ -77,9 +79,13 @@ fn who_goes_back_in_time_leaves_out_what_was_answered_last() {
     assert!(status == 0 && text.contains("the next start appends what they"), "{text}");
     let (status, text) = check_and_say(&["--to-timestamp", &(second() + 100).to_string(), &manifest], "");
     assert!(status == 0 && text.contains("the next start appends what they"), "{text}");
-    let (status, text) = check_and_say(&["--to-timestamp", &then.to_string(), &manifest], "");
+    let words = ["--to-timestamp", &then.to_string(), &manifest];
+    let (status, text) = check_and_say(&words, "n\n");
+    assert!(status == 1 && text.contains("the next start appends what it has"), "{text}");
+    std::fs::write(folder.join("appendonly.aof.tail.left-out-1"), "of another time").unwrap();
+    let (status, text) = check_and_say(&words, "y\n");
     assert!(status == 0 && text.contains("It is left out"), "{text}");
-    assert!(folder.join("appendonly.aof.tail.left-out").exists());
+    assert!(folder.join("appendonly.aof.tail.left-out-2").exists());
     home.start(&options);
     assert_eq!(home.told("GET key"), format!("$3\r\nold\r\n{OK}"));
 }

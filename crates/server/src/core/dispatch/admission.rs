@@ -24,8 +24,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Commands with one of these flags are looked at before they are queued for EXEC, also where nothing else is
 /// to be asked.
-pub(super) const NOT_SIMPLY_QUEUED: Flags =
-    Flags::NEVER_QUEUED.or(Flags::NO_MULTI).or(Flags::LOOKS_INSIDE).or(Flags::LOADS_CODE);
+pub(super) const NOT_SIMPLY_QUEUED: Flags = Flags::NEVER_QUEUED
+    .or(Flags::NO_MULTI)
+    .or(Flags::LOOKS_INSIDE)
+    .or(Flags::LOADS_CODE)
+    .or(Flags::RUNS_SCRIPT);
 
 /// Whether a session outlasts a change of users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +79,7 @@ impl<'s> Executor<'s> {
     #[cold]
     pub(super) fn look_at_modes(
         &mut self,
-        session: &Session,
+        session: &mut Session,
         row: &'s Row,
         request: &Request<'s, '_>,
     ) -> Result<(), Hindrance<'s>> {
@@ -151,7 +154,7 @@ impl<'s> Executor<'s> {
     #[inline]
     pub(super) fn room_wanted(
         &mut self,
-        session: &Session,
+        session: &mut Session,
         (flags, is_exec): (Flags, bool),
         request: &Request<'s, '_>,
     ) -> Room {
@@ -159,9 +162,16 @@ impl<'s> Executor<'s> {
             Room::Enough
         } else if flags.has(Flags::DENYOOM) {
             self.room_for(session.db, request)
-        } else if is_exec && session.has_queued(Flags::DENYOOM) {
+        } else if is_exec && (session.has_queued(Flags::DENYOOM) || session.has_queued(Flags::RUNS_SCRIPT)) {
             cold_path();
-            self.room_for_bytes(session.queued_bytes() as u64, None)
+            let room = self.room_for_bytes(session.queued_bytes() as u64, None);
+            session.is_short_of_memory = room == Room::None;
+            // Scripts that have promised nothing may run, and are refused what takes memory.
+            if session.is_short_of_memory && !session.has_queued(Flags::DENYOOM) {
+                Room::Enough
+            } else {
+                room
+            }
         } else {
             Room::Enough
         }
@@ -193,8 +203,10 @@ impl<'s> Executor<'s> {
         reply: &mut Reply,
     ) {
         session.record.last_row.store(row.number as u32, Relaxed);
+        // A script's, where it has said what it does.
+        let flags = self.flags_of(row, &request.args);
         let request = (request.hash, &request.args);
-        session.enqueue((row.number, row.flags), request, self.counters);
+        session.enqueue((row.number, flags), request, self.counters);
         reply.append(QUEUED);
         if session.queued_bytes() as u64 > self.query_buffer_bytes_max(session) {
             session.after = After::Overflow;

@@ -525,7 +525,7 @@ impl<'s> Executor<'s> {
     #[inline]
     fn guard(
         &mut self,
-        session: &Session,
+        session: &mut Session,
         row: &'s Row,
         request: &Request<'s, '_>,
     ) -> Result<(), Hindrance<'s>> {

@@ -42,8 +42,8 @@ const FORGOTTEN_AT_ONCE: usize = 1 << 12;
 
 /// A message to clients of one worker: these keys are no longer valid.
 pub(crate) struct Invalidation {
-    /// The array of keys as it is sent, or null: no key is valid any more.
-    pub(crate) keys: Arc<[u8]>,
+    /// The array of keys as it is sent; None: no key is valid any more.
+    pub(crate) keys: Option<Arc<[u8]>>,
     /// The ids of the clients that track them.
     pub(crate) clients: Vec<u64>,
     /// The id of the client that is told in place of each of them; 0: they are told themselves, or their
@@ -55,13 +55,25 @@ impl Invalidation {
     /// About how many bytes it holds.
     pub(crate) fn bytes(&self) -> usize {
         const OWN_BYTES: usize = 128;
-        OWN_BYTES + self.keys.len() + self.clients.len() * size_of::<u64>()
+        let keys = self.keys.as_ref().map_or(0, |keys| keys.len());
+        OWN_BYTES + keys + self.clients.len() * size_of::<u64>()
+    }
+
+    /// What is sent: null in the protocol that the client speaks which tracks, even where another is told in
+    /// its place. Redis does so too.
+    pub(crate) fn keys_or_null(&self, protocol: Protocol) -> Arc<[u8]> {
+        self.keys.as_ref().map(Arc::clone).unwrap_or_else(|| {
+            let mut reply = Reply::new(protocol);
+            reply.null();
+            reply.out.into()
+        })
     }
 
     /// About how many bytes its clients get together.
     pub(crate) fn owed_bytes(&self) -> usize {
         const HEADERS_BYTES: usize = 32;
-        self.clients.len() * (HEADERS_BYTES + self.keys.len())
+        let keys = self.keys.as_ref().map_or(0, |keys| keys.len());
+        self.clients.len() * (HEADERS_BYTES + keys)
     }
 }
 
@@ -349,7 +361,7 @@ impl Tracking {
     }
 
     fn post(&self, worker: usize, keys: Arc<[u8]>, clients: Vec<u64>) {
-        (self.post)(worker, Invalidation { keys, clients, target: 0 });
+        (self.post)(worker, Invalidation { keys: Some(keys), clients, target: 0 });
     }
 
     /// Notes that a key has changed under each of its prefixes that somebody tracks. `origin` is who changed
@@ -451,37 +463,27 @@ impl Tracking {
     }
 }
 
-/// Who is told of these keys, or of null.
+/// Who is told of these keys, or of null: by the worker, and by the client that is told instead or 0.
 struct Addresses {
     keys: Option<Arc<[u8]>>,
-    /// By the worker, by the client that is told instead or 0, and by the protocol of who tracks: null reads
-    /// as in that one, even where another is told. Redis does so too.
-    clients: BTreeMap<(usize, u64, bool), Vec<u64>>,
+    clients: BTreeMap<(usize, u64), Vec<u64>>,
 }
 
 impl Addresses {
     fn of<'t>(trackers: impl Iterator<Item = &'t Arc<Tracker>>, keys: Option<Arc<[u8]>>) -> Addresses {
         let mut clients: BTreeMap<_, Vec<u64>> = BTreeMap::new();
         for tracker in trackers {
-            let (worker, target) = tracker.target().unwrap_or((tracker.worker, 0));
-            let is_resp3 = keys.is_none() && tracker.is_resp3();
-            clients.entry((worker, target, is_resp3)).or_default().push(tracker.client);
+            let target = tracker.target().unwrap_or((tracker.worker, 0));
+            clients.entry(target).or_default().push(tracker.client);
         }
         Addresses { keys, clients }
     }
 
     fn post(self, post: &(dyn Fn(usize, Invalidation) + Send + Sync)) {
-        for ((worker, target, is_resp3), clients) in self.clients {
-            let keys = self.keys.clone().unwrap_or_else(|| null(is_resp3));
-            post(worker, Invalidation { keys, clients, target });
+        for ((worker, target), clients) in self.clients {
+            post(worker, Invalidation { keys: self.keys.clone(), clients, target });
         }
     }
-}
-
-fn null(is_resp3: bool) -> Arc<[u8]> {
-    let mut reply = Reply::new(if is_resp3 { Protocol::Resp3 } else { Protocol::Resp2 });
-    reply.null();
-    reply.out.into()
 }
 
 /// An array of keys, as it is sent in both protocols.

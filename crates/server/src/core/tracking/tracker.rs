@@ -101,8 +101,9 @@ impl Tracker {
         self.is_resp3.store(protocol == Protocol::Resp3, Relaxed);
     }
 
-    pub(super) fn is_resp3(&self) -> bool {
-        self.is_resp3.load(Relaxed)
+    /// The protocol that the client speaks now.
+    pub(crate) fn protocol(&self) -> Protocol {
+        if self.is_resp3.load(Relaxed) { Protocol::Resp3 } else { Protocol::Resp2 }
     }
 
     /// The id of the client that is told instead of it; 0 for none, None where it does not track.

@@ -5,6 +5,7 @@ use super::super::request;
 use super::super::stream::{Step, may_send};
 use super::super::vocabulary::Vocabulary;
 use super::side::ID_OF;
+use crate::transcript::parse_version;
 use base::random::Random;
 use std::collections::BTreeSet;
 
@@ -90,6 +91,9 @@ struct Writer<'d> {
     is_in_transaction: Vec<bool>,
     /// Whether it watches keys, probably: a transaction should follow.
     is_watching: Vec<bool>,
+    /// Redis 7.0 sends a client what it publishes to itself within the reply of EXEC: the message of one
+    /// pattern, whichever comes first.
+    nests_messages: bool,
     steps: Vec<Step>,
 }
 
@@ -111,7 +115,9 @@ pub(super) fn draw(
     let count = STEPS_MIN + random.below(STEPS_MAX - STEPS_MIN);
     let is_in_transaction = vec![false; connections];
     let is_watching = is_in_transaction.clone();
-    let mut writer = Writer { random, known, themes, is_in_transaction, is_watching, steps: Vec::new() };
+    let nests_messages = parse_version("7.2").is_some_and(|version| vocabulary.version < version);
+    let steps = Vec::new();
+    let mut writer = Writer { random, known, themes, is_in_transaction, is_watching, nests_messages, steps };
     writer.begin(connections);
     let mut connection = 0;
     for _ in 0..count {
@@ -212,6 +218,9 @@ impl Writer<'_> {
         // (docs/differences.md).
         let changes_ways = name == "hello" || full_name == "client|tracking" || name.ends_with("subscribe");
         if changes_ways && self.is_in_transaction[connection] && self.themes.contains(&Theme::Copies) {
+            return;
+        }
+        if name == "publish" && self.nests_messages && self.is_in_transaction[connection] {
             return;
         }
         // The queue of a transaction refers to its values in Redis (docs/differences.md).

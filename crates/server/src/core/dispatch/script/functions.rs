@@ -181,7 +181,7 @@ impl<'s> Executor<'s> {
         let keys = count_keys(&args)?;
         let function = &library.functions[index];
         let name = function.name.clone().into_bytes();
-        let start = self.may_start(function.flags, access, (Kind::Function, name))?;
+        let start = self.may_start(session, function.flags, access, (Kind::Function, name))?;
         interpreter.compile_again(self.server, &library)?;
         let (registered, _) = interpreter.registered(&library, index)?;
         let words = args.iter_from(FIRST_KEY);

@@ -279,7 +279,7 @@ impl<'s> Executor<'s> {
         let (args, keys) = (call.args, call.keys);
         let shown = self.feed.len();
         self.show(session, call.row, &args);
-        let start = self.may_start(call.code.flags(), call.access, call.code.name())?;
+        let start = self.may_start(session, call.code.flags(), call.access, call.code.name())?;
         let held = self.attempts.held.take().unwrap_or_else(|| self.hold_for(call, reach));
         if self.attempt.is_none() && !self.runs_scripts() {
             self.begin_attempt(&held);
@@ -325,6 +325,7 @@ impl<'s> Executor<'s> {
     /// Whether a script with these flags may run now.
     fn may_start(
         &mut self,
+        session: &Session,
         flags: ScriptFlags,
         access: Access,
         (kind, name): (Kind, Vec<u8>),
@@ -334,8 +335,7 @@ impl<'s> Executor<'s> {
         if has_flags && may_write && access == Access::ReadOnly {
             return Err(error::script_may_write());
         }
-        // Between its commands nothing is evicted: what it has seen stays. For a queue it was looked before.
-        let is_full = !self.attempts.are_of_queue() && self.is_full_for_scripts();
+        let is_full = self.is_full_for_scripts(session);
         if is_full && has_flags && may_write && !flags.has(ScriptFlags::ALLOW_OOM) {
             return Err(error::out_of_memory());
         }
@@ -351,14 +351,15 @@ impl<'s> Executor<'s> {
         })
     }
 
-    /// Whether there is no memory, though what can be evicted was. In a transaction nothing is: the record of
-    /// what goes would stand before that of the transaction, which may have made it.
-    fn is_full_for_scripts(&mut self) -> bool {
+    /// Whether there is no memory, though what can be evicted was. Between the commands of a script nothing
+    /// is: what it has seen stays. Nor is anything in a transaction, which may have made it: that was looked
+    /// at before EXEC.
+    fn is_full_for_scripts(&mut self, session: &Session) -> bool {
         if self.scripts == ScriptsRun::Replayed || !self.memory_limit.is_set() {
             return false;
         }
-        match self.recorder.is_open() {
-            true => self.memory_limit.refuses(0),
+        match session.modes.has(Modes::EXECUTING) {
+            true => session.is_short_of_memory,
             false => self.room_for_bytes(0, None) == Room::None,
         }
     }

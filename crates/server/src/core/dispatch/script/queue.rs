@@ -69,7 +69,7 @@ impl<'s> Executor<'s> {
             && queue.iter().all(is_attempted)
             && words <= ATTEMPTED_WORDS_MAX
             && text_bytes <= ATTEMPTED_BYTES_MAX
-            && !self.is_full_for_scripts()
+            && !(self.memory_limit.is_set() && session.is_short_of_memory)
     }
 
     /// Finds the scripts of what the session has queued, and compiles what is to be, while nothing is locked.
