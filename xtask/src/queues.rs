@@ -68,18 +68,18 @@ pub(crate) fn run(matches: &ArgMatches) -> Outcome {
 
 /// Each as NAME=COMMAND, Sardine first.
 fn servers(matches: &ArgMatches) -> Result<Vec<String>, String> {
-    let is_cpu = matches.get_flag("cpu") || matches.get_flag("scripts");
+    let measures = matches.get_flag("cpu") || matches.get_flag("scripts");
     let mut peers: Vec<String> = matches.get_many::<String>("peer").unwrap_or_default().cloned().collect();
-    if matches.get_flag("redis") || is_cpu && peers.is_empty() {
+    if matches.get_flag("redis") || measures && peers.is_empty() {
         let redis = PEERS[0].server().ok_or("there is no redis-server to compare with: cargo xtask peers")?;
         peers.insert(0, format!("redis={}", redis.display()));
     }
     let program = matches.get_one::<PathBuf>("sardine");
-    if !peers.is_empty() && !is_cpu && program.is_none() {
+    if !peers.is_empty() && !measures && program.is_none() {
         return Ok(peers);
     }
     let program = program.cloned().map_or_else(built, Ok)?;
-    let threads = matches.get_one::<u64>("threads").copied().or(is_cpu.then_some(1));
+    let threads = matches.get_one::<u64>("threads").copied().or(measures.then_some(1));
     let threads = threads.map_or(String::new(), |threads| format!(" --worker-threads {threads}"));
     peers.insert(0, format!("sardine={}{threads}", program.display()));
     Ok(peers)

@@ -179,6 +179,11 @@ impl View<'_> {
 
     /// Appends to the string under `key`, which is created where it is missing. Returns the new length.
     pub fn append(&mut self, key: &Key<'_>, tail: &[u8]) -> Result<u64, WrongType> {
+        // Where there is no key it is the whole string, and a long one stays where it has arrived.
+        if tail.len() >= OFFERED_BYTES_MIN && self.peek_kind(key).is_none() {
+            self.put_string(key, tail, Form::Auto, Expiry::Clear);
+            return Ok(tail.len() as u64);
+        }
         self.edit(key, Form::Auto, |text: &mut Vec<u8>| {
             grow_slowly(text, text.len() + tail.len());
             text.extend_from_slice(tail);

@@ -9,7 +9,7 @@ use super::text;
 use crate::argument::{from_end, int};
 use crate::{Access, Arg, Arity, Call, Command, DataRun, Deprecated, Doc, Done, Error, Flags, KeySpec};
 use std::ops::Range;
-use store::{Arrival, Event, Expiry, Form};
+use store::Event;
 
 pub(super) const APPEND: Command = Command {
     name: "APPEND",
@@ -83,14 +83,7 @@ fn append(call: &mut Call<'_, '_>) -> Done {
     let len = string_len(call)?;
     check_end(call, len, tail.len() as u64)?;
     check_growth(call, len + tail.len() as u64)?;
-    let len = match len {
-        // It is the whole string then, and a long one stays where it has arrived.
-        0 if tail.len() >= Arrival::BYTES_MIN => {
-            call.view.put_string(key, tail, Form::Auto, Expiry::Keep);
-            tail.len() as u64
-        }
-        _ => call.view.append(key, tail)?,
-    };
+    let len = call.view.append(key, tail)?;
     call.view.changed(key, 1, Event::string("append"));
     call.reply.int(len as i64);
     Ok(())

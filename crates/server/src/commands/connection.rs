@@ -207,9 +207,6 @@ fn reset(call: &mut ServerCall<'_>) -> Done {
 fn speak(call: &mut ServerCall<'_>, protocol: Protocol) {
     call.reply.protocol = protocol;
     call.session.record.details().is_resp3 = protocol == Protocol::Resp3;
-    if let Some(tracker) = call.session.record.tracker.get() {
-        tracker.note_protocol(protocol);
-    }
     call.session.note_subscriptions(protocol);
 }
 

@@ -27,7 +27,7 @@ impl Worker<'_> {
             // It may have switched tracking off meanwhile.
             let Some(tracker) = record.tracker.get() else { continue };
             let Some(redirect) = tracker.redirect() else { continue };
-            let keys = invalidation.keys_or_null(protocol);
+            let keys = invalidation.keys_or_null(|| protocol);
             if redirect == 0 {
                 if protocol == Protocol::Resp3 {
                     self.push(id, &push_of(&keys));
@@ -50,19 +50,31 @@ impl Worker<'_> {
 
     /// Tells a client of this worker what each of these others track.
     fn invalidate_target(&mut self, invalidation: &Invalidation) {
-        let (keys, target) = (&invalidation.keys, invalidation.target);
+        let Invalidation { keys, clients, target } = invalidation;
         // One that was killed is no client any more, though its connection may not have ended yet.
-        let is_here = self.server.clients().contains_key(&target) && self.ids.contains_key(&target);
-        for client in &invalidation.clients {
-            let Some(record) = self.server.clients().get(client).cloned() else { continue };
-            if is_here {
-                let protocol = record.tracker.get().map_or(Protocol::Resp2, |tracker| tracker.protocol());
-                self.invalidate_instead(target, &invalidation.keys_or_null(protocol));
-            } else {
-                // It is another's, or has gone. The workers of those who track find out.
-                let invalidation = Invalidation { keys: keys.clone(), clients: vec![*client], target: 0 };
-                self.server.mailboxes[record.worker].send(Message::Invalidated(invalidation));
+        let is_client = self.server.clients().contains_key(target);
+        if is_client && self.ids.contains_key(target) {
+            for client in clients {
+                let keys = invalidation.keys_or_null(|| self.protocol_of(*client));
+                self.invalidate_instead(*target, &keys);
             }
+            return;
+        }
+        // It is another's, or has gone. The workers of those who track find out.
+        for client in clients {
+            let worker = self.server.clients().get(client).map(|client| client.worker);
+            let Some(worker) = worker else { continue };
+            let invalidation = Invalidation { keys: keys.clone(), clients: vec![*client], target: 0 };
+            self.server.mailboxes[worker].send(Message::Invalidated(invalidation));
+        }
+    }
+
+    /// The protocol of a client, which may be of another worker; RESP2 where it has left.
+    fn protocol_of(&self, client: u64) -> Protocol {
+        let record = self.server.clients().get(&client).cloned();
+        match record.is_some_and(|record| record.details().is_resp3) {
+            true => Protocol::Resp3,
+            false => Protocol::Resp2,
         }
     }
 

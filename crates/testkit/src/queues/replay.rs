@@ -115,7 +115,10 @@ impl Subject {
             let share = median(&shares.collect::<Vec<_>>());
             Scripts { phase: PHASES[phase], depth: DEPTHS[place], cpu_us: median(&its), share }
         };
-        PHASES.iter().enumerate().flat_map(|(phase, _)| [of(0, phase), of(1, phase)]).collect()
+        (0..PHASES.len())
+            .flat_map(|phase| (0..DEPTHS.len()).map(move |place| (place, phase)))
+            .map(|(place, phase)| of(place, phase))
+            .collect()
     }
 }
 

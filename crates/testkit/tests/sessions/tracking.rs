@@ -120,6 +120,26 @@ fn who_is_told_of_a_flush_in_place_of_another_is_told_before_what_is_published_b
 }
 
 #[test]
+fn null_is_in_the_protocol_that_the_client_speaks_at_the_end_of_its_transaction() {
+    let server = server();
+    for (before, after, null) in [(2, 3, b'_'), (3, 2, b'$')] {
+        let (mut target, mut client) = (tracker(&server, "CLIENT SETNAME target"), server.client().unwrap());
+        call(&mut client, &format!("HELLO {before}"));
+        call(&mut client, &format!("CLIENT TRACKING ON REDIRECT {}", id(&mut target)));
+        for request in ["MULTI", "FLUSHALL", &format!("HELLO {after}"), "FLUSHALL", "EXEC"] {
+            call(&mut client, request);
+        }
+        for _ in 0..2 {
+            let told = target.receive().unwrap().lines();
+            assert!(
+                told[1].ends_with(" invalidate") && told[2].trim_start().as_bytes()[0] == null,
+                "{told:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn beyond_the_bound_of_the_table_keys_are_forgotten_and_their_readers_told() {
     let server = server();
     let mut writer = server.client().unwrap();

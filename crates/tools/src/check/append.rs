@@ -156,9 +156,8 @@ fn look_at_tail(manifest: &Path, repair: Repair) -> io::Result<bool> {
         say!("It was not: the next start appends what it has.");
         return Ok(false);
     }
-    let free = |number: &usize| !manifest.with_extension(format!("tail.left-out-{number}")).exists();
-    let number = (1..).find(free).unwrap_or_default();
-    let aside = manifest.with_extension(format!("tail.left-out-{number}"));
+    let named = |number: u32| manifest.with_extension(format!("tail.left-out-{number}"));
+    let aside = (1..).map(named).find(|path| !path.exists()).expect("some number is free");
     std::fs::rename(&tail, &aside)?;
     say!("It is left out: it is {} now.", aside.display());
     Ok(true)

@@ -87,7 +87,6 @@ fn tracking(call: &mut ServerCall<'_>) -> Done {
                     record.tracker.get_or_init(|| tracker)
                 }
             };
-            tracker.note_protocol(call.reply.protocol);
             tracking.begin(tracker, wish.flags, wish.redirect, &wish.prefixes);
             call.session.modes.set(Modes::TRACKING);
         }

@@ -61,9 +61,9 @@ impl Invalidation {
 
     /// What is sent: null in the protocol that the client speaks which tracks, even where another is told in
     /// its place. Redis does so too.
-    pub(crate) fn keys_or_null(&self, protocol: Protocol) -> Arc<[u8]> {
+    pub(crate) fn keys_or_null(&self, protocol: impl FnOnce() -> Protocol) -> Arc<[u8]> {
         self.keys.as_ref().map(Arc::clone).unwrap_or_else(|| {
-            let mut reply = Reply::new(protocol);
+            let mut reply = Reply::new(protocol());
             reply.null();
             reply.out.into()
         })

@@ -1,9 +1,8 @@
 //! How one client tracks keys: what CLIENT TRACKING has said. The client's worker changes it, and others read
 //! it.
 use super::table::Slot;
-use resp::Protocol;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// About how many bytes a prefix takes here and in `Prefixes`, each of which has its text.
@@ -59,7 +58,6 @@ pub(crate) struct Tracker {
     pub(super) worker: usize,
     pub(super) slot: Slot,
     flags: AtomicU32,
-    is_resp3: AtomicBool,
     /// The id of the client that is told instead; 0 for none.
     redirect: AtomicU64,
     /// The worker of that client.
@@ -78,7 +76,6 @@ impl Tracker {
             worker,
             slot,
             flags: 0.into(),
-            is_resp3: false.into(),
             redirect: 0.into(),
             redirect_worker: 0.into(),
             prefixes: Mutex::default(),
@@ -94,16 +91,6 @@ impl Tracker {
     /// Only the client's worker calls it.
     pub(crate) fn set_flags(&self, flags: TrackingFlags) {
         self.flags.store(flags.0, Relaxed);
-    }
-
-    /// The client speaks this protocol from here on.
-    pub(crate) fn note_protocol(&self, protocol: Protocol) {
-        self.is_resp3.store(protocol == Protocol::Resp3, Relaxed);
-    }
-
-    /// The protocol that the client speaks now.
-    pub(crate) fn protocol(&self) -> Protocol {
-        if self.is_resp3.load(Relaxed) { Protocol::Resp3 } else { Protocol::Resp2 }
     }
 
     /// The id of the client that is told instead of it; 0 for none, None where it does not track.

@@ -145,10 +145,9 @@ pub(super) fn may_say(step: &Step, vocabulary: &Vocabulary) -> bool {
 
 /// Streams of single requests leave these out. Who is killed is named by a number in the talk.
 fn is_departure(step: &Step) -> bool {
-    let is_named = |request: &[Vec<u8>]| request.len() == 4 && request[3].starts_with(ID_OF);
-    match &*step.name() {
-        "quit" => step.request.len() == 1,
-        "client" => step.request[1].eq_ignore_ascii_case(b"kill") && is_named(&step.request),
+    match (&*step.name(), &step.request[1..]) {
+        ("quit", []) => true,
+        ("client", [kill, _, who]) => kill.eq_ignore_ascii_case(b"kill") && who.starts_with(ID_OF),
         _ => false,
     }
 }

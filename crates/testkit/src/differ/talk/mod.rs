@@ -12,9 +12,9 @@
 //!
 //! Requests of one connection that follow each other are sent together where it speaks RESP3 (`together`).
 //! A connection that waits sends nothing until it is answered: its steps are left out. One that has left, or
-//! was killed, comes back as a new client. What Sardine sends too
-//! much may show a step later, on another worker's turn; the last look asks every connection PING twice.
-//! Timeouts are none or so short that they are waited for as an answer.
+//! was killed, comes back as a new client. What Sardine sends too much may show a step later, on another
+//! worker's turn; the last look asks every connection PING twice. Timeouts are none or so short that they are
+//! waited for as an answer.
 mod draw;
 mod report;
 mod side;

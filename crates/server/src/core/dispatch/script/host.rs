@@ -463,9 +463,8 @@ impl Host for ScriptHost<'_, '_> {
             return Ok(());
         }
         // What the script has done since the command before is no time of this one.
-        let now = self.executor.meter.read();
-        self.executor.mark = now;
-        self.look_around(now)?;
+        self.executor.lap();
+        self.look_around(self.executor.mark)?;
         let row = row.expect("a command that is not known was refused");
         if self.executor.attempt.is_some() {
             let stop = match attempt::is_undoable(row, &args) {

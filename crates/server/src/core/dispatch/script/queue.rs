@@ -43,7 +43,7 @@ impl<'s> Executor<'s> {
     }
 
     /// Whether a worker tries to run what the session has queued, as far as is seen by its form.
-    pub(super) fn may_attempt_queue(&mut self, session: &Session) -> bool {
+    pub(super) fn may_attempt_queue(&self, session: &Session) -> bool {
         let Some(queue) = session.queue.as_deref() else { return false };
         let (mut words, mut text_bytes) = (0, 0);
         let is_attempted = |Queued { row, args, .. }: Queued<'_>| {
