@@ -122,6 +122,12 @@ impl MappedPart {
         }
     }
 
+    /// Where in memory this place of the part is.
+    #[inline]
+    pub fn address(&self, at: usize) -> *const u8 {
+        self.mapping.start.as_ptr().wrapping_add(self.start + at)
+    }
+
     /// Puts a word at this place, a multiple of eight, as the machine has it. Whoever finds it in the file
     /// finds all that was put before as well.
     #[inline]

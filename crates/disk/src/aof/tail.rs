@@ -48,6 +48,8 @@ pub trait Memory: Send {
     fn put(&mut self, at: usize, bytes: &[u8]);
     /// Puts a word at a multiple of eight: whoever reads it reads what was put before as well.
     fn put_word(&mut self, at: usize, word: u64);
+    /// Where in memory this place is.
+    fn address(&self, at: usize) -> *const u8;
 }
 
 /// What the file begins with, and each lane.
@@ -238,6 +240,12 @@ impl<M: Memory> Ring<M> {
         self.memory.put_word(END_AT, self.end);
         self.newest = self.newest.max(number + 1);
         true
+    }
+
+    /// Where in memory what comes behind so many more bytes will be written.
+    #[inline]
+    pub fn address_behind(&self, bytes: usize) -> *const u8 {
+        self.memory.address(HEAD_BYTES + ((self.end as usize + bytes) & (self.ring_bytes - 1)))
     }
 
     /// Now and then: notes where the lane has come to, and what is needed no more. Returns whether there is

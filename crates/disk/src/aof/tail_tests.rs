@@ -48,6 +48,10 @@ impl Memory for Part {
     fn put_word(&mut self, at: usize, word: u64) {
         self.0.add(Act::Put(self.1 + at, word.to_ne_bytes().to_vec()));
     }
+
+    fn address(&self, _: usize) -> *const u8 {
+        std::ptr::null()
+    }
 }
 
 /// The commands of a record, each with its database.

@@ -196,7 +196,7 @@ impl Records {
 
     /// Where in memory what comes behind `bytes` more bytes will be written, unless the room ends before.
     #[inline]
-    pub fn place_behind(&self, bytes: usize) -> *const u8 {
+    pub fn address_behind(&self, bytes: usize) -> *const u8 {
         self.bytes.as_ptr().wrapping_add(self.bytes.len() + bytes)
     }
 

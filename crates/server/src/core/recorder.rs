@@ -22,7 +22,8 @@ use std::hint::cold_path;
 use store::{Told, View};
 
 /// The thread that wrote a buffer's last records to the file had the memory then, and fetching it back takes
-/// longer than one command. So lines that the next records will go to are asked for, so many bytes ahead.
+/// longer than one command; where a lane of the tail begins again it was written megabytes before. So lines
+/// that the next records will go to are asked for, so many bytes ahead.
 const ASKED_AHEAD: [usize; 2] = [128, 192];
 
 /// See the file's opener.
@@ -180,7 +181,10 @@ impl Recorder {
             take_room(journal, &mut recording.notes);
             recording.draft = Some(recording.notes.records.draft(words));
             for ahead in ASKED_AHEAD {
-                pack::prefetch_to_write(recording.notes.records.place_behind(ahead));
+                pack::prefetch_to_write(recording.notes.records.address_behind(ahead));
+                if let Keeps::Here(lane) = &recording.notes.keeps {
+                    pack::prefetch_to_write(lane.address_behind(ahead));
+                }
             }
         }
         recording

@@ -2,6 +2,7 @@
 //! tests can make any of these calls fail (`DEBUG DISK`), or follow all of them and know what a failure of
 //! power would leave ([`DiskWatch`]). Where nobody does, that costs a load for each call of the system.
 use crate::state::lock::lock;
+use nix::fcntl::{FallocateFlags, PosixFadviseAdvice, fallocate, posix_fadvise};
 use std::fs::{DirBuilder, File};
 use std::io::{self, IoSlice, Write};
 use std::os::fd::AsRawFd;
@@ -254,10 +255,31 @@ impl DiskFile {
         self.disk.act(DiskAct::Sync(&self.path), || self.file.sync_data())
     }
 
+    /// Has the file system set blocks aside for so many bytes behind its present ones, from `from` on. Its
+    /// length stays. Where that cannot be done, blocks are looked for when they are written.
+    pub(crate) fn set_aside(&self, from: u64, bytes: u64) {
+        if let (Ok(from), Ok(bytes)) = (from.try_into(), bytes.try_into()) {
+            let _ = fallocate(&self.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, from, bytes);
+        }
+    }
+
+    /// What the disk has of it need not be in memory.
+    pub(crate) fn leave_memory(&self) {
+        leave_memory(&self.file);
+    }
+
     /// Makes it so long, which is not longer than it is.
     pub(crate) fn cut(&self, len: u64) -> io::Result<()> {
         self.disk.act(DiskAct::Cut(&self.path, len), || self.file.set_len(len))
     }
+}
+
+/// What the disk has of this file need not be in memory: nobody reads it before the next start, and the
+/// system would keep it in the place of something else, and count it as this process's where that has a
+/// limit.
+pub(crate) fn leave_memory(file: &File) {
+    // Where the system does not take advice, it makes room by itself.
+    let _ = posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
 }
 
 impl Write for DiskFile {

@@ -49,10 +49,12 @@ const LOOK_EVERY: Duration = Duration::from_micros(50);
 /// wishes for rest waits for all gates, which a script may have for long.
 const GIVE_WAY: Duration = Duration::from_millis(20);
 const GIVE_WAY_LOOK: Duration = Duration::from_millis(1);
-/// So many buffers are kept for each lane to be used again, if they are not larger than this. They are given
-/// back when nothing comes for a while.
-const SPARE_MAX: usize = 8;
-const SPARE_BYTES_MAX: usize = 256 << 10;
+/// So many buffers are kept for each lane to be used again, and no more than this in all. They are given back
+/// when nothing comes for so long: to have their pages from the system takes longer than what is done with
+/// them.
+const SPARE_MAX: usize = 32;
+const SPARE_BYTES_MAX: usize = 2 << 20;
+const SPARE_FOR: Duration = Duration::from_secs(1);
 
 /// See the file's opener.
 pub(crate) struct Journal {
@@ -548,7 +550,7 @@ impl Journal {
 
     /// What the thread does until the server ends.
     pub(crate) fn work(&self) {
-        let mut group = Group::default();
+        let (mut group, mut quiet) = (Group::default(), Stopwatch::start());
         while !self.is_ending.load(Acquire) {
             self.gather(&group);
             self.give_way();
@@ -557,10 +559,11 @@ impl Journal {
             let (records, due) = self.turn();
             self.turns.fetch_add(1, Relaxed);
             if records > 0 {
+                quiet = Stopwatch::start();
                 group.took = Duration::from_nanos(began.elapsed_ns());
                 group.expected = self.waiting_records.load(Relaxed) + records;
             }
-            self.rest(records > 0, due);
+            self.rest(records > 0, due, Duration::from_nanos(quiet.elapsed_ns()));
         }
         self.turn();
     }
@@ -589,8 +592,9 @@ impl Journal {
         self.wanted_records.store(usize::MAX, Relaxed);
     }
 
-    /// Waits: for a moment if something has come, else until something does, or a reader is due.
-    fn rest(&self, had_something: bool, due: Option<Duration>) {
+    /// Waits: for a moment if something has come, else until something does, or a reader is due. Nothing has
+    /// come for the time `quiet`.
+    fn rest(&self, had_something: bool, due: Option<Duration>, quiet: Duration) {
         let lock = self.sleep.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_to_look.swap(false, AcqRel) {
             return;
@@ -606,13 +610,16 @@ impl Journal {
         }
         self.sleep.is_asleep.store(true, Relaxed);
         std::sync::atomic::fence(SeqCst);
+        let kept_for = Some(SPARE_FOR.saturating_sub(quiet)).filter(|left| !left.is_zero());
         let is_quiet = self.lanes.iter().all(|lane| {
             let mut lane = lane.lock();
-            self.let_go(&std::mem::take(&mut lane.spare));
+            if kept_for.is_none() {
+                self.let_go(&std::mem::take(&mut lane.spare));
+            }
             lane.published.is_empty()
         });
         if is_quiet && !self.is_ending.load(Acquire) && self.sleep.is_asleep.load(Relaxed) {
-            match due {
+            match due.into_iter().chain(kept_for).min() {
                 Some(due) => drop(self.sleep.woken.wait_timeout(lock, due)),
                 None => drop(self.sleep.woken.wait(lock)),
             }
@@ -641,10 +648,14 @@ impl Lane {
         let (mut spent, mut gone_bytes) = (spent.peekable(), 0);
         if spent.peek().is_some() {
             let spare = &mut self.lock().spare;
+            let mut spare_bytes: usize = spare.iter().map(Records::room_bytes).sum();
             for records in spent {
-                match records.room_bytes() {
-                    room if room > SPARE_BYTES_MAX || spare.len() >= SPARE_MAX => gone_bytes += room,
-                    _ => spare.push(records),
+                let room_bytes = records.room_bytes();
+                if spare.len() < SPARE_MAX && spare_bytes + room_bytes <= SPARE_BYTES_MAX {
+                    spare_bytes += room_bytes;
+                    spare.push(records);
+                } else {
+                    gone_bytes += room_bytes;
                 }
             }
         }

@@ -90,6 +90,11 @@ impl Memory for Mapped {
     fn put_word(&mut self, at: usize, word: u64) {
         self.0.put_word(at, word);
     }
+
+    #[inline]
+    fn address(&self, at: usize) -> *const u8 {
+        self.0.address(at)
+    }
 }
 
 impl Present {

@@ -337,6 +337,9 @@ impl Output for Wanted<'_> {
     fn sync(&mut self) -> io::Result<()> {
         self.check()?;
         let done = self.file.sync();
+        if done.is_ok() {
+            self.file.leave_memory();
+        }
         self.pace.look();
         done
     }

@@ -25,9 +25,14 @@ impl Aside {
         let (file, journal) = (file.again()?, Arc::clone(journal));
         let (tell, ended) = sync_channel(1);
         let work = move || {
+            let done = file.sync();
+            let is_done = done.is_ok();
             // Nobody listens where the file was turned off.
-            let _ = tell.send(file.sync());
+            let _ = tell.send(done);
             journal.look_again();
+            if is_done {
+                file.0.leave_memory();
+            }
         };
         std::thread::Builder::new().name("sardine-sync".into()).spawn(work)?;
         Ok(Aside { end, began: Stopwatch::start(), ended })

@@ -19,7 +19,7 @@ use crate::core::memory_limit::free_flushed;
 use crate::core::server::Server;
 use crate::state::append_only::{Files, Opened};
 use crate::state::config::{Config, reason};
-use crate::state::disk::{Disk, DiskFile};
+use crate::state::disk::{Disk, DiskFile, leave_memory};
 use crate::state::lock::lock;
 use disk::aof::manifest::{Manifest, Part};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -210,6 +210,7 @@ fn load_part(
     if bytes_now != bytes {
         return Err(fatal(&format!("it had {bytes} bytes and has {bytes_now} now: somebody changes it")));
     }
+    leave_memory(&again);
     if replayed.end == End::Whole {
         return Ok(());
     }

@@ -378,6 +378,7 @@ impl Writer {
                 if file.is_doubtful() {
                     append.doubt(*end);
                 }
+                file.end();
                 append.note_finished(*end, file.len());
             }
             self.former.pop_front();
@@ -462,6 +463,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
+        self.current.end();
         if let Some(server) = self.server.upgrade().filter(|_| self.is_slow) {
             server.journal.note_slow(false);
         }
