@@ -75,35 +75,51 @@ end
 
 -- Tables ---------------------------------------------------------------------------------------------------
 
-local function next(t, key)
+-- What `bad` is told of a first argument that is no table, if there is one.
+local function no_table(...)
+  if select('#', ...) == 0 then
+    return 'table expected, got no value'
+  end
+  return 'table', (...)
+end
+
+local function next(...)
+  local t, key = ...
   local content = behind[t]
   if content then
     return next_(content, key)
   elseif type(t) ~= 'table' then
-    bad('next', 1, 'table', t)
+    bad('next', 1, no_table(...))
   end
   return next_(t, key)
 end
 
-local function pairs(t)
+local function pairs(...)
+  local t = ...
   if behind[t] then
     return next, t, nil
   elseif type(t) ~= 'table' then
-    bad('pairs', 1, 'table', t)
+    bad('pairs', 1, no_table(...))
   end
   return pairs_(t)
 end
 
-local function rawget(t, key)
+local function rawget(...)
+  local t, key = ...
   if type(t) ~= 'table' then
-    bad('rawget', 1, 'table', t)
+    bad('rawget', 1, no_table(...))
+  elseif select('#', ...) < 2 then
+    bad('rawget', 2, 'value expected')
   end
   return rawget_(behind[t] or t, key)
 end
 
-local function rawset(t, key, value)
+local function rawset(...)
+  local t, key, value = ...
   if type(t) ~= 'table' then
-    bad('rawset', 1, 'table', t)
+    bad('rawset', 1, no_table(...))
+  elseif select('#', ...) < 3 then
+    bad('rawset', 1 + select('#', ...), 'value expected')
   elseif behind[t] then
     deny()
   end

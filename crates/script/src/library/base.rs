@@ -103,11 +103,10 @@ fn handle(lua: &Lua, state: &State, error: Value) -> Result<Value> {
         },
         Value::Table(table) => {
             given = error.clone();
-            if let Value::String(text) = table.raw_get("err")? {
-                failure.text = text.as_bytes().to_vec();
-            } else {
-                failure.text = error::UNKNOWN.into();
-            }
+            failure.text = match lua.coerce_string(table.raw_get("err")?)? {
+                Some(text) => text.as_bytes().to_vec(),
+                None => error::UNKNOWN.into(),
+            };
             let is_counted: Value = table.raw_get("ignore_error_stats_update")?;
             failure.is_counted = is_counted == Value::Boolean(true);
         }
