@@ -21,8 +21,6 @@ use std::io::{self, ErrorKind, IoSlice, Write};
 pub trait Medium: Send {
     /// Writes these pieces at the end, one behind the other; returns how many of their bytes it took.
     fn append(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
-    /// So many bytes behind `from`, its length, will probably be appended.
-    fn set_aside(&mut self, _from: u64, _bytes: u64) {}
     /// Returns when all that was written is on the disk.
     fn sync(&mut self) -> io::Result<()>;
     /// Makes the file so long, which is not longer than it is.
@@ -61,8 +59,6 @@ pub struct Increment<M> {
     written: usize,
     /// How long the file is, up to what was written as a whole.
     len: u64,
-    /// Up to where blocks were set aside for it.
-    aside: u64,
     /// A write has failed, and may have left something behind `len`.
     has_tail: bool,
     is_unsynced: bool,
@@ -75,9 +71,6 @@ pub struct Increment<M> {
 
 /// The size of the system's larger units of a file in memory.
 const BLOCK_BYTES: u64 = 64 << 10;
-/// While that much comes, blocks for so much more are set aside: to find them for each write by itself takes
-/// the system a fifth of the time of a write.
-const ASIDE_BYTES: u64 = 8 << 20;
 /// The most that is written at a time: the system takes many times as long for each byte of two megabytes.
 const WRITE_BYTES_MAX: usize = 512 << 10;
 /// And in so many pieces.
@@ -94,7 +87,6 @@ impl<M: Medium> Increment<M> {
             bytes: Vec::new(),
             written: 0,
             len,
-            aside: 0,
             has_tail: false,
             is_unsynced: false,
             has_newer: false,
@@ -137,14 +129,6 @@ impl<M: Medium> Increment<M> {
     /// kept. What is behind a gap cannot be read either, so this never changes back.
     pub fn is_doubtful(&self) -> bool {
         self.is_doubtful
-    }
-
-    /// Nothing more will be written: what was set aside is given back, if that can be done.
-    pub fn end(&mut self) {
-        if self.aside > self.len && !self.has_tail {
-            let _ = self.medium.cut(self.len);
-            self.aside = 0;
-        }
     }
 
     /// From here on what is written is kept for so long.
@@ -195,11 +179,6 @@ impl<M: Medium> Increment<M> {
         }
         let all = [&[&self.bytes[self.written..end]], pieces].concat();
         let total = end - self.written + count;
-        let end_of_file = self.len + total as u64;
-        if total as u64 >= BLOCK_BYTES && end_of_file > self.aside {
-            self.aside = end_of_file + ASIDE_BYTES;
-            self.medium.set_aside(self.len, self.aside - self.len);
-        }
         if let Err(error) = append_all(&mut self.medium, &all, total) {
             // Whoever reads the file meanwhile is to see whole commands, if that is possible.
             self.has_tail = self.medium.cut(self.len).is_err();
@@ -469,59 +448,6 @@ mod tests {
             assert!(disk.0.lock().unwrap().seen == all, "seed {seed}: nothing is missing, torn or doubled");
             assert!(!increment.is_doubtful());
         }
-    }
-
-    /// Tells what it was asked for besides bytes.
-    #[derive(Clone, Default)]
-    struct Asked(Arc<Mutex<Vec<(&'static str, u64)>>>);
-
-    impl Asked {
-        fn take(&self) -> Vec<(&'static str, u64)> {
-            std::mem::take(&mut *self.0.lock().unwrap())
-        }
-    }
-
-    impl Medium for Asked {
-        fn append(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-            Ok(pieces.iter().map(|piece| piece.len()).sum())
-        }
-
-        fn set_aside(&mut self, from: u64, bytes: u64) {
-            self.0.lock().unwrap().push(("aside to", from + bytes));
-        }
-
-        fn sync(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn cut(&mut self, len: u64) -> io::Result<()> {
-            self.0.lock().unwrap().push(("cut to", len));
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn blocks_are_set_aside_while_much_comes_and_given_back_at_the_end() {
-        let asked = Asked::default();
-        let mut increment = Increment::new(asked.clone(), 100, Keep::Nothing);
-        let mut write = |bytes: u64| {
-            increment.gather().resize(bytes as usize, b'x');
-            increment.write().unwrap();
-            (increment.len(), asked.take())
-        };
-        assert_eq!(write(BLOCK_BYTES - 1), (BLOCK_BYTES + 99, vec![]));
-        let (len, end) = (2 * BLOCK_BYTES + 99, 2 * BLOCK_BYTES + 99 + ASIDE_BYTES);
-        assert_eq!(write(BLOCK_BYTES), (len, vec![("aside to", end)]));
-        assert_eq!(write(ASIDE_BYTES), (end, vec![]));
-        assert_eq!(write(10), (end + 10, vec![]), "little comes");
-        let last = end + 10 + BLOCK_BYTES;
-        assert_eq!(write(BLOCK_BYTES), (last, vec![("aside to", last + ASIDE_BYTES)]));
-        increment.end();
-        increment.end();
-        assert_eq!(asked.take(), [("cut to", last)]);
-        let mut idle = Increment::new(asked.clone(), 100, Keep::Nothing);
-        idle.end();
-        assert_eq!(asked.take(), []);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! tests can make any of these calls fail (`DEBUG DISK`), or follow all of them and know what a failure of
 //! power would leave ([`DiskWatch`]). Where nobody does, that costs a load for each call of the system.
 use crate::state::lock::lock;
-use nix::fcntl::{FallocateFlags, PosixFadviseAdvice, fallocate, posix_fadvise};
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use std::fs::{DirBuilder, File};
 use std::io::{self, IoSlice, Write};
 use std::os::fd::AsRawFd;
@@ -253,14 +253,6 @@ impl DiskFile {
     /// Waits until the disk has what was written.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.disk.act(DiskAct::Sync(&self.path), || self.file.sync_data())
-    }
-
-    /// Has the file system set blocks aside for so many bytes behind its present ones, from `from` on. Its
-    /// length stays. Where that cannot be done, blocks are looked for when they are written.
-    pub(crate) fn set_aside(&self, from: u64, bytes: u64) {
-        if let (Ok(from), Ok(bytes)) = (from.try_into(), bytes.try_into()) {
-            let _ = fallocate(&self.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, from, bytes);
-        }
     }
 
     /// What the disk has of it need not be in memory.

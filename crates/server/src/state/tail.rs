@@ -18,7 +18,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
-use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 use std::sync::{Arc, Mutex};
 
 /// The lane of one worker.
@@ -31,6 +31,8 @@ pub(crate) struct Tail {
     /// Records below this number may be nowhere that outlives the process, but for those that were written.
     exposed: AtomicU64,
     present: Mutex<Option<Present>>,
+    /// The log was told that none can be made.
+    is_missed: AtomicBool,
     /// For each worker, the lane that it has still to take; and the last one, for all others.
     lanes: Box<[Mutex<Option<Lane>>]>,
 }
@@ -141,6 +143,7 @@ impl Tail {
             turn: AtomicU32::new(0),
             exposed: AtomicU64::new(0),
             present: Mutex::new(None),
+            is_missed: AtomicBool::new(false),
             lanes: (0..lanes).map(|_| Mutex::new(None)).collect(),
         }
     }
@@ -250,6 +253,11 @@ impl Tail {
     /// Whether there is one in which a start will find what is put there.
     pub(crate) fn is_in_force(&self) -> bool {
         lock(&self.present).as_ref().is_some_and(|present| !present.is_lost())
+    }
+
+    /// Whether it is news that none can be made.
+    pub(crate) fn note_missed(&self, is_missed: bool) -> bool {
+        self.is_missed.swap(is_missed, SeqCst) != is_missed
     }
 
     /// Looks whether its file is where a start will look for it, which may take long where the disk hangs.

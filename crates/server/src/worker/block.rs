@@ -126,8 +126,10 @@ impl Worker<'_> {
         self.waits.remove(id, &waiting);
         self.held.remove(id, &waiting);
         if self.server.journal.is_on() {
-            // Whoever has served it did so by a record that was taken before.
-            self.hold(id, self.server.journal.taken());
+            // Whoever has served it did so by a record that was taken before. Any other ending depends on
+            // nothing but what its own client wrote.
+            let is_served = waiting.waiter.is_some() && matches!(how, Ending::Served(_));
+            self.hold(id, if is_served { self.server.journal.taken() } else { 0 });
         }
         let Some(connection) = self.table.at(id) else { return };
         self.reply.protocol = connection.protocol;

@@ -202,6 +202,11 @@ impl Keyspace {
         Locked::new(shard, &self.lengths)
     }
 
+    /// Whether something may be past its deadline in the shard of this hash, which the caller holds.
+    pub(crate) fn is_due(&self, hash: Hash, now: Millis) -> bool {
+        self.dues[hash.shard(self.shard_bits)].load(Ordering::Relaxed) <= now.0
+    }
+
     pub(crate) fn shard_of(&self, hash: Hash) -> Locked<'_> {
         self.shard(hash.shard(self.shard_bits))
     }

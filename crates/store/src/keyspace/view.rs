@@ -216,7 +216,7 @@ impl Lookup<'_> {
             self.aside.bury_overdue(self.keyspace, key);
             found = None;
         }
-        if HASH && found.as_ref().is_some_and(|found| Db::has_overdue_fields(found, self.now)) {
+        if HASH && found.as_ref().is_some_and(|found| self.has_overdue_fields(found, key)) {
             self.aside.bury_later(key);
         }
         if self.counts {
@@ -227,6 +227,13 @@ impl Lookup<'_> {
             }
         }
         found
+    }
+
+    /// As [`Db::has_overdue_fields`], which walks a small hash: not where nothing in the shard is due yet.
+    #[inline]
+    fn has_overdue_fields(&self, found: &Found<'_, Value>, key: &Key<'_>) -> bool {
+        let is_walked = Meta(found.meta).shape() == Shape::TimedHash;
+        (!is_walked || self.keyspace.is_due(key.hash, self.now)) && Db::has_overdue_fields(found, self.now)
     }
 }
 

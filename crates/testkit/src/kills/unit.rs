@@ -286,7 +286,8 @@ impl Drawer {
     fn library(&mut self, number: u64) -> Unit {
         let client = self.client;
         let code = format!(
-            "#!lua name=lib{client}\nredis.register_function('f{client}', function() return {number} end)"
+            "#!lua name=lib{client}\nredis.register_function{{function_name='f{client}', callback=function() \
+             return {number} end, flags={{'no-writes'}}}}"
         );
         let request = ["FUNCTION", "LOAD", "REPLACE", &code].map(String::from).to_vec();
         same(vec![request.clone()], vec![request])

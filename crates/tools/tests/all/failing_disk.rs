@@ -22,6 +22,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(home: &Home) -> Client {
         let stream = UnixStream::connect(home.path.join("s")).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Client { replies: BufReader::new(stream.try_clone().unwrap()), stream }
     }
 
@@ -138,6 +139,34 @@ fn replies_wait_with_always_until_the_disk_works_again() {
         assert_eq!(restarted(&mut home, &options, "LLEN l"), format!(":3\r\n{OK}"), "{fault}");
         assert!(home.log().contains("AOF write error looks solved"), "{}", home.log());
     }
+}
+
+#[test]
+fn while_a_write_waits_for_the_disk_waits_of_others_end_as_ever() {
+    let mut home = Home::new("waits-end");
+    home.start(&["--appendonly", "yes", "--appendfsync", "always", "--save", "", "--dbfilename", ""]);
+    home.told("SET a 1");
+    let mut clients: [Client; 6] = std::array::from_fn(|_| Client::new(&home));
+    let [writer, blocked, reader, other, unblocked, saving] = &mut clients;
+    unblocked.send("CLIENT ID");
+    let id = unblocked.reply().trim_start_matches(':').to_string();
+    unblocked.send("BLPOP none 0");
+    blocked.send("BLPOP none 2");
+    home.wait_for("clients that wait", |home| {
+        home.told("INFO clients").contains("blocked_clients:2\r\n").then_some(())
+    });
+    set_disk(&home, "FULL");
+    writer.send("SET b 1");
+    home.wait_for_info("aof_last_write_status:err\r\n");
+    reader.send("XREAD BLOCK 100 STREAMS none 0");
+    other.send("WAIT 1 100");
+    saving.send("SAVE");
+    assert_eq!(home.told(&format!("CLIENT UNBLOCK {id}")), format!(":1\r\n{OK}"));
+    let waited = [blocked, reader, other, unblocked, saving].map(Client::reply);
+    assert_eq!(waited, ["*-1\r\n", "*-1\r\n", ":0\r\n", "*-1\r\n", "-ERR\r\n"]);
+    assert!(writer.has_no_reply());
+    set_disk(&home, "OK");
+    assert_eq!(writer.reply(), OK);
 }
 
 #[test]

@@ -211,6 +211,27 @@ fn a_tail_that_is_lost_under_the_server_is_made_anew_and_kills_nobody() {
 }
 
 #[test]
+fn a_tail_that_could_not_be_made_is_made_when_it_can_be_also_where_nobody_writes() {
+    let mut home = Home::new("no-tail");
+    let tail = home.path.join("appendonlydir/appendonly.aof.tail");
+    std::fs::create_dir_all(tail.join("in-its-way")).unwrap();
+    home.start(&OPTIONS);
+    assert_eq!(home.told("SET first 1"), OK.repeat(2));
+    let told = || home.log().matches("Can't make the tail of the append-only file").count();
+    assert_eq!(told(), 1, "{}", home.log());
+    std::fs::remove_dir_all(&tail).unwrap();
+    home.wait_for("tail", |home| home.log().contains("has a new tail").then_some(()));
+    assert_eq!(told(), 1, "{}", home.log());
+    home.wait_for("tail that counts", |_| {
+        let bytes = std::fs::read(&tail).ok().filter(|bytes| bytes.len() > 2048)?;
+        (bytes[64] > 0 || bytes[1024] > 0).then_some(())
+    });
+    set_disk(&home, "STUCK");
+    assert_eq!(home.told("SET second 1"), OK.repeat(2));
+    assert_eq!(restarted(&mut home, &OPTIONS, "DBSIZE"), format!(":2\r\n{OK}"));
+}
+
+#[test]
 fn a_tail_is_not_used_where_somebody_else_has_written_to_the_file() {
     let mut home = started("foreign");
     set_disk(&home, "STUCK");

@@ -25,10 +25,6 @@ impl Medium for Appended {
         self.0.write_vectored(pieces)
     }
 
-    fn set_aside(&mut self, from: u64, bytes: u64) {
-        self.0.set_aside(from, bytes);
-    }
-
     fn sync(&mut self) -> io::Result<()> {
         Appended::sync(self)
     }

@@ -171,8 +171,16 @@ fn load_parts(
             "{failed} of the commands in the append-only file could not be run, and have changed nothing"
         ));
     }
-    server.persistence.saves.saved_changes.store(server.keyspace.stats().dirty, Relaxed);
+    // At a start the commands of the file are changes since the last snapshot, as in Redis.
+    if is_alone {
+        note_unchanged(server);
+    }
     Ok(())
+}
+
+/// What was loaded does not count as changed since the last snapshot.
+fn note_unchanged(server: &Server) {
+    server.persistence.saves.saved_changes.store(server.keyspace.stats().dirty, Relaxed);
 }
 
 /// Loads one file: a dump file, which commands may follow, or commands.
@@ -200,6 +208,7 @@ fn load_part(
         // When keys were used last is kept as how long that is ago.
         server.keyspace.set_replay_clock(server.clock.now());
         (_, first) = load_dump(server, config, dump, (BEFORE_ALL, false)).map_err(|why| fatal(&why))?;
+        note_unchanged(server);
         file.seek(SeekFrom::Start(first)).map_err(io_fatal)?;
     }
     let again = file.try_clone().map_err(io_fatal)?;

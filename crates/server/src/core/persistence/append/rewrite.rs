@@ -568,11 +568,15 @@ fn with_thread(server: &Server, order: impl FnOnce()) {
     }
 }
 
-/// The tail is lost: another is made.
-pub(super) fn replace_tail(server: &Server) {
+/// The tail is lost, which is news.
+pub(super) fn tell_tail_is_lost(server: &Server) {
     server.log.warning(
         "The tail of the append-only file was removed, or can't be written any more: another is to be made",
     );
+}
+
+/// There is no tail, or it is lost: another is made.
+pub(super) fn replace_tail(server: &Server) {
     with_thread(server, || server.append.order_tail());
 }
 

@@ -24,13 +24,15 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// No tail is longer: 256 threads and one lane more have 1 MB each.
 const FILE_BYTES_MAX: u64 = 512 << 20;
 
-/// Makes a new tail in this folder. None if that cannot be done, which the log is told.
+/// Makes a new tail in this folder. None if that cannot be done, which the log is told once.
 pub(super) fn make(server: &Server, config: &Config, folder: &Path) -> Option<Present> {
     let begun =
         try_to_make(&server.persistence.disk, &tail_path(folder, config), server.journal.tail.lanes());
-    if let Err(error) = &begun {
+    let is_news = server.journal.tail.note_missed(begun.is_err());
+    if let Some(error) = begun.as_ref().err().filter(|_| is_news) {
         server.log.warning(&format!(
-            "Can't make the tail of the append-only file: {}. A server that is killed loses what it answered last",
+            "Can't make the tail of the append-only file: {}. A server that is killed loses what it answered last, \
+             until that can be done",
             reason(error)
         ));
     }
@@ -153,8 +155,8 @@ pub(super) fn begin(server: &Server, config: &Config) {
     put_in_force(server, make(server, config, &folder));
 }
 
-/// Somebody has removed the tail, or it can be written no more. Where another cannot be made the folder may
-/// have got another name, and it is there still.
+/// Somebody has removed the tail, or it can be written no more, or there was no room for it. Where another
+/// cannot be made the folder may have got another name, and it is there still.
 pub(super) fn begin_anew(server: &Server, config: &Config) {
     let folder = lock(&server.append.files).folder.clone();
     if !server.journal.tail.is_in_force()

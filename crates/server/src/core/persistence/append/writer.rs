@@ -12,7 +12,7 @@
 //! replies that are kept stay so: nothing was acknowledged that may be lost (`disk::aof::increment`).
 use super::appended::Appended;
 use super::aside::Aside;
-use super::rewrite::replace_tail;
+use super::rewrite::{replace_tail, tell_tail_is_lost};
 use crate::core::server::Server;
 use crate::state::append_only::{AppendOnly, Opened, Phase};
 use crate::state::clock::Stopwatch;
@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// How long after one sync `everysec` makes the next. One that takes longer has writes wait: else more than
 /// that could be lost.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked whether the tail's file is there.
+/// How often it is looked whether the tail's file is there, and another one is made if it is not.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The log is told of a failure that lasts so often.
 const TELL_EVERY: Duration = Duration::from_secs(30);
@@ -247,7 +247,8 @@ impl Writer {
         self.obey(append.sync());
         let done = self.look_aside(must_sync).and_then(|()| self.write(server, must_sync));
         let late = self.note_slow(server);
-        let done = done.map(|due| [due, late].into_iter().flatten().min());
+        let look = self.lacks_tail(server).then_some(LOOK_EVERY);
+        let done = done.map(|due| [due, late, look].into_iter().flatten().min());
         if !self.role.is(Standing::Alone) {
             return self.note_beside(server, done);
         }
@@ -330,14 +331,27 @@ impl Writer {
             let Writer { number, next, .. } = *self;
             let place = Place { file: number, len: self.current.len(), next, db: self.stream.db() };
             server.journal.tail.commit(place);
-            if self.looked.elapsed_ns() > LOOK_EVERY.as_nanos() as u64 {
+            let tail = &server.journal.tail;
+            let is_time = self.looked.elapsed_ns() > LOOK_EVERY.as_nanos() as u64;
+            if is_time {
                 self.looked = Stopwatch::start();
-                server.journal.tail.look_for_name();
+                tail.look_for_name();
             }
-            if server.journal.tail.note_lost() {
+            let is_lost = tail.note_lost();
+            if is_lost {
+                tell_tail_is_lost(server);
+            }
+            if is_lost || is_time && self.lacks_tail(server) {
                 replace_tail(server);
             }
         }
+    }
+
+    /// Whether there is no tail that counts, though there should be one.
+    fn lacks_tail(&self, server: &Server) -> bool {
+        self.role.is(Standing::Alone)
+            && server.append.phase() == Phase::On
+            && !server.journal.tail.is_in_force()
     }
 
     fn obey(&mut self, sync: AppendSync) {
@@ -378,7 +392,6 @@ impl Writer {
                 if file.is_doubtful() {
                     append.doubt(*end);
                 }
-                file.end();
                 append.note_finished(*end, file.len());
             }
             self.former.pop_front();
@@ -463,7 +476,6 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.current.end();
         if let Some(server) = self.server.upgrade().filter(|_| self.is_slow) {
             server.journal.note_slow(false);
         }
