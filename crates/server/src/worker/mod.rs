@@ -725,6 +725,10 @@ impl<'s> Worker<'s> {
         if self.mailbox.has_mail() {
             self.read_messages();
         }
+        if self.executor.take_news_of_settings() {
+            cold_path();
+            self.heed_output_limits();
+        }
         self.end_some_subscriptions();
         self.executor.end_pause();
         self.unpark();

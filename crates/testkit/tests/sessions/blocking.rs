@@ -335,3 +335,20 @@ fn data_that_is_loaded_again_is_new_to_those_who_watch_it_or_keep_copies() {
     assert_eq!(texts(&call(&mut watcher, "EXEC")), ["(null)"]);
     assert_eq!(texts(&keeper.receive().unwrap()), ["invalidate", ""]);
 }
+
+#[test]
+fn what_is_refused_in_any_case_is_not_held_back_by_a_pause() {
+    let server = server();
+    let [mut queueing, mut listening, mut other] = std::array::from_fn(|_| server.client().unwrap());
+    call(&mut queueing, "MULTI");
+    call(&mut listening, "SUBSCRIBE c");
+    call(&mut other, "CLIENT PAUSE 100000 ALL");
+    let refused = texts(&call(&mut queueing, "SAVE")).remove(0);
+    assert_eq!(refused, "ERR Command not allowed inside a transaction");
+    for request in ["SET k v", "GET k", "EXEC"] {
+        let refused = texts(&call(&mut listening, request)).remove(0);
+        assert!(refused.contains("only (P|S)SUBSCRIBE"), "{request}: {refused}");
+    }
+    server.time.advance(Duration::from_millis(100_001));
+    assert!(texts(&call(&mut queueing, "EXEC")).remove(0).starts_with("EXECABORT"));
+}

@@ -170,3 +170,30 @@ fn the_snapshots_of_a_long_reply_count_as_unread() {
         );
     }
 }
+
+#[test]
+fn a_limit_that_is_lowered_ends_whoever_is_over_it_though_nothing_more_is_sent() {
+    for engine in ["epoll", "auto"] {
+        for (limit, wire) in [
+            ("normal 1mb 0 0", &["MGET", "large", "large"][..]),
+            ("pubsub 1mb 0 0", &["SUBSCRIBE", "c"]),
+            ("pubsub 0 1mb 1", &["SUBSCRIBE", "c"]),
+        ] {
+            let server = Server::start(engine, "normal 0 0 0 pubsub 0 0 0");
+            let mut client = server.client();
+            client.call(&["SETRANGE", "large", "10485759", "x"]).unwrap();
+            let mut reader = server.client();
+            reader.send_bytes(&testkit::resp_client::request(wire)).unwrap();
+            let message = "x".repeat(1 << 20);
+            if wire[0] == "SUBSCRIBE" {
+                wait_until(&mut client, "somebody listens", |client| {
+                    client.call(&["PUBLISH", "c", "x"]).unwrap() == Value::Line(b':', b"1".to_vec())
+                });
+                (0..20).for_each(|_| drop(client.call(&["PUBLISH", "c", &message]).unwrap()));
+            }
+            wait_until(&mut client, "megabytes are owed", |client| owed_bytes(client) > 2 << 20);
+            client.call(&["CONFIG", "SET", "client-output-buffer-limit", limit]).unwrap();
+            wait_until(&mut client, "the client is closed", |client| connected(client) == 1);
+        }
+    }
+}

@@ -83,22 +83,29 @@ impl<'s> Executor<'s> {
         row: &'s Row,
         request: &Request<'s, '_>,
     ) -> Result<(), Hindrance<'s>> {
-        if let Some(refusal) = self.denies(session, row, &request.args) {
+        if let Some(refusal) = self.bars(session, row, &request.args) {
             return Err(Hindrance::Refused(refusal));
         }
-        if session.modes.has(Modes::LISTENS_ONLY) && !MAY_LISTEN.contains(&row.full_name.as_str()) {
-            return Err(Hindrance::Refused(Refusal::OnlyListens(row)));
-        }
-        if !session.modes.has(Modes::TRANSACTION) || row.flags.has(Flags::NEVER_QUEUED) {
+        if !is_for_exec(session, row) {
             return Ok(());
-        }
-        if row.flags.has(Flags::NO_MULTI) {
-            return Err(Hindrance::Refused(Refusal::InTransaction(row)));
         }
         if self.is_guarded {
             self.guard(session, row, request)?;
         }
         Err(Hindrance::Queued)
+    }
+
+    /// Why a session may not send this, in the mode that it is in, if it may not.
+    #[cold]
+    pub(super) fn bars(&self, session: &Session, row: &'s Row, args: &Args<'_>) -> Option<Refusal<'s>> {
+        if let Some(refusal) = self.denies(session, row, args) {
+            return Some(refusal);
+        }
+        if session.modes.has(Modes::LISTENS_ONLY) && !MAY_LISTEN.contains(&row.full_name.as_str()) {
+            return Some(Refusal::OnlyListens(row));
+        }
+        let is_barred = is_for_exec(session, row) && row.flags.has(Flags::NO_MULTI);
+        is_barred.then_some(Refusal::InTransaction(row))
     }
 
     /// Why a session may not send this, if it may not: it has to log in, or its user's rules do not allow it.
@@ -212,6 +219,11 @@ impl<'s> Executor<'s> {
             session.after = After::Overflow;
         }
     }
+}
+
+/// Whether this is one of the requests between MULTI and EXEC.
+fn is_for_exec(session: &Session, row: &Row) -> bool {
+    session.modes.has(Modes::TRANSACTION) && !row.flags.has(Flags::NEVER_QUEUED)
 }
 
 impl<'s> Executor<'s> {

@@ -142,6 +142,7 @@ pub(crate) struct Executor<'s> {
     memory_limit: MemoryLimit<'s>,
     /// The settings have changed, and with them perhaps the policy of eviction: see `heed_policy`.
     is_policy_new: bool,
+    are_settings_new: bool,
     /// Calls below these bounds are in no log of commands.
     bounds: Bounds,
     /// How many bytes of replies may be made for a client.
@@ -236,6 +237,7 @@ impl<'s> Executor<'s> {
             counters: &server.counters.0[worker],
             mailboxes: &server.mailboxes,
             is_policy_new: false,
+            are_settings_new: false,
             bounds: Bounds::of(&config, &meter),
             output_bound: OutputBound::of(&config),
             recorder: Recorder::new(worker),
@@ -343,7 +345,13 @@ impl<'s> Executor<'s> {
         self.output_bound = OutputBound::of(&self.config);
         self.tracked = tracked(&self.config, &self.meter);
         self.bound();
-        self.is_policy_new = true;
+        (self.is_policy_new, self.are_settings_new) = (true, true);
+    }
+
+    /// Whether the settings have changed since this was asked.
+    #[inline]
+    pub(crate) fn take_news_of_settings(&mut self) -> bool {
+        std::mem::take(&mut self.are_settings_new)
     }
 
     /// Whether CLIENT PAUSE holds this request back.
@@ -357,7 +365,7 @@ impl<'s> Executor<'s> {
     #[cold]
     fn holds_back(&self, session: &Session, request: &Request<'s, '_>) -> bool {
         let Ok(row) = admit(request) else { return false };
-        if self.denies(session, row, &request.args).is_some() {
+        if self.bars(session, row, &request.args).is_some() {
             return false;
         }
         let is_exec = matches!(row.run, Run::Server(ServerRun::Queue));
