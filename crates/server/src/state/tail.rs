@@ -99,13 +99,22 @@ impl Memory for Mapped {
     }
 }
 
+/// The head, and each lane.
+fn part_bytes(lanes: usize) -> impl Iterator<Item = usize> {
+    std::iter::once(HEAD_BYTES).chain(std::iter::repeat_n(HEAD_BYTES + ring_bytes(lanes), lanes))
+}
+
+/// What a tail with so many lanes takes on the disk.
+pub(crate) fn file_bytes(lanes: usize) -> u64 {
+    part_bytes(lanes).sum::<usize>() as u64
+}
+
 impl Present {
     /// Begins a tail in this new, empty file, with a lane for each of so many threads and one for all others.
     pub(crate) fn begin((path, file): (&Path, &File), origin: Origin, lanes: usize) -> io::Result<Present> {
         let name = Name::of(path, file)?;
         let ring = ring_bytes(lanes);
-        let lanes = std::iter::repeat_n(HEAD_BYTES + ring, lanes);
-        let lens: Vec<usize> = std::iter::once(HEAD_BYTES).chain(lanes).collect();
+        let lens: Vec<usize> = part_bytes(lanes).collect();
         let (mapped, parts) = MappedFile::create(file, &lens)?;
         let written = Arc::new(AtomicU64::new(0));
         let mut parts = parts.into_iter().map(Mapped);

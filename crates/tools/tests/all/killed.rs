@@ -6,6 +6,7 @@ use crate::failing_disk::{Client, restarted, set_disk};
 use crate::home::Home;
 use std::cell::Cell;
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 const OK: &str = "+OK\r\n";
 const OPTIONS: [&str; 6] = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"];
@@ -229,6 +230,29 @@ fn a_tail_that_could_not_be_made_is_made_when_it_can_be_also_where_nobody_writes
     set_disk(&home, "STUCK");
     assert_eq!(home.told("SET second 1"), OK.repeat(2));
     assert_eq!(restarted(&mut home, &OPTIONS, "DBSIZE"), format!(":2\r\n{OK}"));
+}
+
+#[test]
+fn the_tail_of_another_server_that_begins_where_the_folder_was_is_left_alone() {
+    let mut home = started("renamed-folder");
+    let folder = home.path.join("appendonlydir");
+    std::fs::rename(&folder, home.path.join("elsewhere")).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    let tail = folder.join("appendonly.aof.tail");
+    std::fs::write(&tail, "of another").unwrap();
+    home.wait_for("word of it", |home| {
+        home.told("INCR n");
+        home.log().contains("The tail of the append-only file was removed").then_some(())
+    });
+    // It is looked for once a second.
+    for _ in 0..15 {
+        home.told("INCR n");
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+    assert_eq!(std::fs::read_to_string(&tail).unwrap(), "of another", "{}", home.log());
+    home.signal("-TERM");
+    home.end();
+    assert_eq!(std::fs::read_to_string(&tail).unwrap(), "of another", "{}", home.log());
 }
 
 #[test]

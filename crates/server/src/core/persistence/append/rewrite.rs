@@ -390,8 +390,7 @@ fn count_both(server: &Server, way: Way, writer: Option<&(u64, Arc<Role>)>) -> i
 /// The files in another folder are listed: those of the former one are not written to any more.
 fn take_over(server: &Server, config: &Config, reader: u64, role: &Role) {
     let append = &server.append;
-    let (former_folder, folder) =
-        (lock(&append.files).folder.clone(), lock(&append.elsewhere).folder.clone());
+    let folder = lock(&append.elsewhere).folder.clone();
     let tail = tail::make(server, config, &folder);
     let (all, mut rest) = journal::enter_at_rest(server);
     server.journal.set_tail(&all, tail);
@@ -403,11 +402,12 @@ fn take_over(server: &Server, config: &Config, reader: u64, role: &Role) {
     append.forget_doubts();
     role.set(Standing::Alone);
     append.count_one();
-    *lock(&append.files) = std::mem::take(&mut *lock(&append.elsewhere));
+    let next = std::mem::take(&mut *lock(&append.elsewhere));
+    let former_files = std::mem::replace(&mut *lock(&append.files), next);
     append.note_success(&server.persistence);
     drop((all, rest));
     drop(former);
-    tail::remove(server, config, &former_folder);
+    tail::remove(server, config, &former_files);
 }
 
 /// The snapshot is written: it and what was written since are listed, and nothing else.
@@ -466,7 +466,7 @@ fn stop(server: &Server) {
 
 /// Nothing is appended by this reader any more, not even what waits for its turn.
 fn leave(server: &Server, way: Way, reader: u64) {
-    let (append, mut claim) = (&server.append, None);
+    let (append, mut former) = (&server.append, None);
     let (all, mut rest) = journal::enter_at_rest(server);
     let parted = server.journal.part_with((&all, &mut rest), &server.keyspace, reader);
     if way == Way::Moves {
@@ -476,7 +476,8 @@ fn leave(server: &Server, way: Way, reader: u64) {
         *lock(&append.reader) = None;
         server.journal.set_tail(&all, None);
         let mut files = lock(&append.files);
-        claim = files.claim.take().map(|claim| (claim, files.folder.clone()));
+        former = Some(Files { folder: files.folder.clone(), claim: files.claim.take(), ..Files::default() });
+        drop(files);
         append.forget_cuts();
         append.enter(Phase::Off);
         append.note_to_move(false);
@@ -484,9 +485,9 @@ fn leave(server: &Server, way: Way, reader: u64) {
     }
     drop((all, rest));
     drop(parted);
-    if let Some((_claim, folder)) = claim {
+    if let Some(former) = former {
         // Before the folder may be another server's.
-        tail::remove(server, &server.config(), &folder);
+        tail::remove(server, &server.config(), &former);
     }
     server.journal.look_again();
     // Nothing is kept for a disk that is not written to.

@@ -3,15 +3,16 @@
 //! left is appended to its increment by the next start, before anything is loaded (`disk::aof::tail`).
 //!
 //! Where it cannot be made, the log says so, and a server that is killed loses what it answered last.
-use super::files::{folder, length, open_increment, os, tail_path};
+use super::files::{folder, is_at, length, open_increment, os, tail_path};
 use crate::core::server::Server;
-use crate::state::append_only::Phase;
+use crate::state::append_only::{Files, Phase};
 use crate::state::config::{Config, reason};
 use crate::state::disk::Disk;
 use crate::state::lock::lock;
-use crate::state::tail::Present;
+use crate::state::tail::{Present, file_bytes};
 use disk::aof::manifest::Manifest;
 use disk::aof::tail::{Left, Missing, Origin, Target};
+use nix::sys::statvfs::statvfs;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -49,10 +50,12 @@ fn try_to_make(disk: &Disk, path: &Path, lanes: usize) -> io::Result<Present> {
     begun
 }
 
-/// Removes the tail in this folder, which is not needed any more.
-pub(super) fn remove(server: &Server, config: &Config, folder: &Path) {
-    // What cannot be removed does no harm: the files have all that is in it.
-    let _ = remove_at(&server.persistence.disk, &tail_path(folder, config));
+/// Removes the tail beside these files, which is not needed any more.
+pub(super) fn remove(server: &Server, config: &Config, files: &Files) {
+    if let Some(folder) = own_folder(files) {
+        // What cannot be removed does no harm: the files have all that is in it.
+        let _ = remove_at(&server.persistence.disk, &tail_path(folder, config));
+    }
 }
 
 fn remove_at(disk: &Disk, path: &Path) -> io::Result<()> {
@@ -158,13 +161,30 @@ pub(super) fn begin(server: &Server, config: &Config) {
 /// Somebody has removed the tail, or it can be written no more, or there was no room for it. Where another
 /// cannot be made the folder may have got another name, and it is there still.
 pub(super) fn begin_anew(server: &Server, config: &Config) {
-    let folder = lock(&server.append.files).folder.clone();
+    let folder = own_folder(&lock(&server.append.files)).map(Path::to_path_buf);
+    let Some(folder) = folder.filter(|folder| has_room_to_spare(server, folder)) else { return };
     if !server.journal.tail.is_in_force()
         && let Some(tail) = make(server, config, &folder)
     {
         put_in_force(server, Some(tail));
         server.log.notice("The append-only file has a new tail");
     }
+}
+
+/// The folder of the files, unless what has its name now is another one, with the tail of another server.
+fn own_folder(files: &Files) -> Option<&Path> {
+    let is_own = files.claim.as_ref().is_some_and(|claim| is_at(claim, &files.folder));
+    is_own.then_some(&files.folder)
+}
+
+/// Whether there is room for a tail, and as much is left: while one is tried to be made what is appended must
+/// not meet a full disk.
+fn has_room_to_spare(server: &Server, folder: &Path) -> bool {
+    let bytes = file_bytes(server.journal.tail.lanes());
+    let room =
+        statvfs(folder).map(|about| (about.blocks(), about.blocks_available() * about.fragment_size()));
+    // A file system may not tell.
+    room.is_ok_and(|(blocks, room_bytes)| blocks == 0 || room_bytes / 2 >= bytes)
 }
 
 fn put_in_force(server: &Server, tail: Option<Present>) {
@@ -198,7 +218,7 @@ pub(crate) fn forget(server: &Server) {
         }
     } else if server.journal.tail.is_there() {
         server.journal.set_tail(&server.enter_alone(), None);
-        remove(server, &config, &folder);
+        remove(server, &config, &lock(&server.append.files));
     }
 }
 
