@@ -7,7 +7,7 @@
 use super::help;
 use crate::core::call::{ADMIN, ON_ALL_NODES, ROW, ServerCall, ServerCommand, ServerRun};
 use crate::core::error;
-use crate::core::mailbox::{Mailbox, Message};
+use crate::core::mailbox::Message;
 use crate::core::memory_limit::warn_of_low_limit;
 use crate::core::persistence::append;
 use crate::core::server::Server;
@@ -183,9 +183,8 @@ fn set(call: &mut ServerCall<'_>) -> Done {
             Err(Obstacle::UnknownNames(next)) => binds = Some(Binds::look_up(&next)),
         }
     }
-    // Who is owed replies is judged by the new limits at once, also where nothing else is to be done.
     if call.server.config().client_output_buffer != limits {
-        call.server.mailboxes.iter().for_each(Mailbox::wake);
+        call.server.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::OutputLimitsChanged));
     }
     call.reply.ok();
     Ok(())

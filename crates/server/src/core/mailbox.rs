@@ -38,6 +38,8 @@ pub(crate) enum Message {
     Adopt(net::Accepted),
     /// The users have changed: close the clients that listen to what their users may not hear any more.
     UsersChanged,
+    /// `client-output-buffer-limit` has changed: judge the clients that are owed replies anew.
+    OutputLimitsChanged,
     /// Show these lines to the clients that watch, which are so many.
     Feed(Arc<[u8]>, usize),
     /// Send this to the clients that listen to its channel.
@@ -79,6 +81,7 @@ impl Message {
             Message::Listen
             | Message::Adopt(_)
             | Message::UsersChanged
+            | Message::OutputLimitsChanged
             | Message::Killed(_)
             | Message::Returned => false,
         }

@@ -264,7 +264,7 @@ impl Tail {
         lock(&self.present).as_ref().is_some_and(|present| !present.is_lost())
     }
 
-    /// Whether it is news that none can be made.
+    /// None could be made, or one could: whether that is news.
     pub(crate) fn note_missed(&self, is_missed: bool) -> bool {
         self.is_missed.swap(is_missed, SeqCst) != is_missed
     }

@@ -18,7 +18,6 @@ use crate::core::output_bound::output_bytes_max;
 use crate::core::persistence::{append, save_if_due};
 use crate::core::server::Server;
 use crate::core::session::ClientRecord;
-use crate::state::config::OutputLimits;
 use crate::state::latency::EXPIRE_CYCLE;
 use base::Millis;
 use net::{CloseWhen, ConnId};
@@ -46,8 +45,6 @@ const EXPIRE_BUDGET: usize = 256;
 pub(super) struct Cron {
     /// Clients that are paused or over their soft output limit.
     pub(super) watched: Vec<ConnId>,
-    /// The output limits that those with unsent replies were judged by.
-    pub(super) output_limits: Option<OutputLimits>,
     last_tick_ms: i64,
     ticks: u32,
     /// Where the round over idle connections stands.

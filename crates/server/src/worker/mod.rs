@@ -308,6 +308,7 @@ impl<'s> Worker<'s> {
                 Message::Feed(lines, _) => self.feed(&lines),
                 Message::Listen => self.listen(),
                 Message::UsersChanged => self.look_at_listeners(),
+                Message::OutputLimitsChanged => self.look_at_owed(),
                 Message::Killed(client) => self.close_killed(client),
                 Message::Served(client, reply) => self.answer_waiting(client, &reply),
                 Message::Unblocked(client, how) => self.unblock(client, how),
@@ -724,10 +725,6 @@ impl<'s> Worker<'s> {
     fn tend(&mut self) {
         if self.mailbox.has_mail() {
             self.read_messages();
-        }
-        if self.executor.take_news_of_settings() {
-            cold_path();
-            self.heed_output_limits();
         }
         self.end_some_subscriptions();
         self.executor.end_pause();

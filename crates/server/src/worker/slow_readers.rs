@@ -91,17 +91,15 @@ impl Worker<'_> {
         }
     }
 
-    /// The settings have changed: a client to which nothing is sent may be over its limits now.
-    #[cold]
-    pub(super) fn heed_output_limits(&mut self) {
-        let limits = Some(self.executor.config().client_output_buffer);
-        if std::mem::replace(&mut self.cron.output_limits, limits) != limits {
-            let ids: Vec<ConnId> = self.table.iter().map(|connection| connection.id).collect();
-            for id in ids {
-                let is_owed = self.table.at(id).is_some_and(|connection| connection.unfinished.is_some());
-                if is_owed || self.engine.unsent_bytes(id) > 0 {
-                    self.look_at(id);
-                }
+    /// The limits have changed: a client that is owed something may be over them, though nothing more is sent
+    /// to it.
+    pub(super) fn look_at_owed(&mut self) {
+        self.executor.refresh_config();
+        let ids: Vec<ConnId> = self.table.iter().map(|connection| connection.id).collect();
+        for id in ids {
+            let is_writing = self.table.at(id).is_some_and(|connection| connection.unfinished.is_some());
+            if is_writing || self.engine.unsent_bytes(id) > 0 {
+                self.look_at(id);
             }
         }
     }

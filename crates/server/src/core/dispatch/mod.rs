@@ -142,7 +142,6 @@ pub(crate) struct Executor<'s> {
     memory_limit: MemoryLimit<'s>,
     /// The settings have changed, and with them perhaps the policy of eviction: see `heed_policy`.
     is_policy_new: bool,
-    are_settings_new: bool,
     /// Calls below these bounds are in no log of commands.
     bounds: Bounds,
     /// How many bytes of replies may be made for a client.
@@ -237,7 +236,6 @@ impl<'s> Executor<'s> {
             counters: &server.counters.0[worker],
             mailboxes: &server.mailboxes,
             is_policy_new: false,
-            are_settings_new: false,
             bounds: Bounds::of(&config, &meter),
             output_bound: OutputBound::of(&config),
             recorder: Recorder::new(worker),
@@ -325,8 +323,9 @@ impl<'s> Executor<'s> {
         self.attempts.forget_room();
     }
 
+    /// Takes up the configuration in force.
     #[inline]
-    fn refresh_config(&mut self) {
+    pub(crate) fn refresh_config(&mut self) {
         let version = self.server.config_version();
         if version != self.config_version {
             cold_path();
@@ -345,13 +344,7 @@ impl<'s> Executor<'s> {
         self.output_bound = OutputBound::of(&self.config);
         self.tracked = tracked(&self.config, &self.meter);
         self.bound();
-        (self.is_policy_new, self.are_settings_new) = (true, true);
-    }
-
-    /// Whether the settings have changed since this was asked.
-    #[inline]
-    pub(crate) fn take_news_of_settings(&mut self) -> bool {
-        std::mem::take(&mut self.are_settings_new)
+        self.is_policy_new = true;
     }
 
     /// Whether CLIENT PAUSE holds this request back.

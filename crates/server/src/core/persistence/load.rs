@@ -76,10 +76,10 @@ pub(crate) fn load_again(server: &Server, keeps: bool, replaces: bool) -> Result
 fn load_file(server: &Server, config: &Config, path: &Path, replaces: bool) -> Result<(), String> {
     let (file, bytes) = open(path).map_err(|error| reason(&error))?;
     server.persistence.loading.begin(server.clock.now(), bytes);
-    let again = file.try_clone().map_err(|error| reason(&error))?;
+    let again = file.try_clone().ok();
     let times = (server.clock.now(), replaces);
     let (counts, _) = load_dump(server, config, file, times)?;
-    leave_memory(&again);
+    again.iter().for_each(leave_memory);
     server.persistence.loading.end(counts.loaded, counts.expired);
     server.log.notice(&format!(
         "Done loading RDB, keys loaded: {}, keys expired: {}, empty keys skipped: {}.",

@@ -27,8 +27,12 @@ const FILE_BYTES_MAX: u64 = 512 << 20;
 
 /// Makes a new tail in this folder. None if that cannot be done, which the log is told once.
 pub(super) fn make(server: &Server, config: &Config, folder: &Path) -> Option<Present> {
-    let begun =
-        try_to_make(&server.persistence.disk, &tail_path(folder, config), server.journal.tail.lanes());
+    let path = tail_path(folder, config);
+    told(server, try_to_make(&server.persistence.disk, &path, server.journal.tail.lanes()))
+}
+
+/// The tail, if it could be made; else the log is told why, once.
+fn told(server: &Server, begun: io::Result<Present>) -> Option<Present> {
     let is_news = server.journal.tail.note_missed(begun.is_err());
     if let Some(error) = begun.as_ref().err().filter(|_| is_news) {
         server.log.warning(&format!(
@@ -162,10 +166,12 @@ pub(super) fn begin(server: &Server, config: &Config) {
 /// cannot be made the folder may have got another name, and it is there still.
 pub(super) fn begin_anew(server: &Server, config: &Config) {
     let folder = own_folder(&lock(&server.append.files)).map(Path::to_path_buf);
-    let Some(folder) = folder.filter(|folder| has_room_to_spare(server, folder)) else { return };
-    if !server.journal.tail.is_in_force()
-        && let Some(tail) = make(server, config, &folder)
-    {
+    let Some(folder) = folder.filter(|_| !server.journal.tail.is_in_force()) else { return };
+    let tail = match look_for_room(server, &folder) {
+        Ok(()) => make(server, config, &folder),
+        Err(error) => told(server, Err(error)),
+    };
+    if let Some(tail) = tail {
         put_in_force(server, Some(tail));
         server.log.notice("The append-only file has a new tail");
     }
@@ -177,14 +183,16 @@ fn own_folder(files: &Files) -> Option<&Path> {
     is_own.then_some(&files.folder)
 }
 
-/// Whether there is room for a tail, and as much is left: while one is tried to be made what is appended must
-/// not meet a full disk.
-fn has_room_to_spare(server: &Server, folder: &Path) -> bool {
-    let bytes = file_bytes(server.journal.tail.lanes());
-    let room =
-        statvfs(folder).map(|about| (about.blocks(), about.blocks_available() * about.fragment_size()));
-    // A file system may not tell.
-    room.is_ok_and(|(blocks, room_bytes)| blocks == 0 || room_bytes / 2 >= bytes)
+/// An error where the disk has no room for two tails: while one is being made, what is appended must not meet
+/// a full disk.
+fn look_for_room(server: &Server, folder: &Path) -> io::Result<()> {
+    let about = statvfs(folder)?;
+    let room_bytes = about.blocks_available().saturating_mul(about.fragment_size());
+    // A file system may not tell how large it is.
+    if about.blocks() > 0 && room_bytes / 2 < file_bytes(server.journal.tail.lanes()) {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    Ok(())
 }
 
 fn put_in_force(server: &Server, tail: Option<Present>) {

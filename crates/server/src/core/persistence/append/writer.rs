@@ -330,8 +330,8 @@ impl Writer {
         if stays && self.role.is(Standing::Alone) {
             let Writer { number, next, .. } = *self;
             let place = Place { file: number, len: self.current.len(), next, db: self.stream.db() };
-            server.journal.tail.commit(place);
             let tail = &server.journal.tail;
+            tail.commit(place);
             let is_time = self.looked.elapsed_ns() > LOOK_EVERY.as_nanos() as u64;
             if is_time {
                 self.looked = Stopwatch::start();
