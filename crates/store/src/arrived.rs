@@ -33,6 +33,14 @@ impl Arrived {
         &mut self.buffer
     }
 
+    /// Edits the text where it lies: behind a position that is told, up to the end of the buffer.
+    pub(crate) fn edit<R>(&mut self, edit: impl FnOnce(&mut Vec<u8>, usize) -> R) -> R {
+        self.buffer.truncate(self.text.end);
+        let result = edit(&mut self.buffer, self.text.start);
+        self.text.end = self.buffer.len();
+        result
+    }
+
     /// The text alone, in the same allocation.
     pub(crate) fn take_text(&mut self) -> Vec<u8> {
         let mut buffer = std::mem::take(&mut self.buffer);

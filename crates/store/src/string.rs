@@ -184,11 +184,7 @@ impl View<'_> {
             self.put_string(key, tail, Form::Auto, Expiry::Clear);
             return Ok(tail.len() as u64);
         }
-        self.edit(key, Form::Auto, |text: &mut Vec<u8>| {
-            grow_slowly(text, text.len() + tail.len());
-            text.extend_from_slice(tail);
-            text.len() as u64
-        })
+        self.edit(key, Form::Auto, OfEnd { tail })
     }
 
     /// Overwrites the string under `key` from `offset` on, padding it with zero bytes up to there; the key is
@@ -270,12 +266,12 @@ impl View<'_> {
 
     /// Does the work of [`View::edit_text`]. The deadline stays. A string outside its entry stays outside,
     /// because edits hardly ever make a text shorter.
-    fn edit_checked<R, E: From<WrongType>>(
+    fn edit_checked<R, E: From<WrongType>, T: TextEdit<R>>(
         &mut self,
         key: &Key<'_>,
         form_when_new: Form,
         check: impl FnOnce(&[u8]) -> Result<(), E>,
-        edit: impl TextEdit<R>,
+        edit: T,
     ) -> Result<R, E> {
         let (map, seed, mut context) = self.open(key);
         let mut text = std::mem::take(&mut context.buffers.text);
@@ -284,7 +280,7 @@ impl View<'_> {
             Entry::Occupied(mut entry) => {
                 let before = context.read(&mut entry);
                 if before.is_past {
-                    let result = edit.make(&mut text);
+                    let result = edit.make(&mut text, 0);
                     context.timer.change(&mut entry, before.deadline, Deadline::Never);
                     context.store_text(entry, &before, &mut text, form_when_new, Deadline::Never);
                     Ok(result)
@@ -293,7 +289,7 @@ impl View<'_> {
                 }
             }
             Entry::Vacant(entry) => {
-                let result = edit.make(&mut text);
+                let result = edit.make(&mut text, 0);
                 context.insert_text(entry, &mut text, form_when_new);
                 Ok(result)
             }
@@ -306,8 +302,12 @@ impl View<'_> {
 
 /// What an edit does to the text of a string.
 trait TextEdit<R>: Sized {
-    /// Makes the edit.
-    fn make(self, text: &mut Vec<u8>) -> R;
+    /// Whether it can be made of a text that something else stands before.
+    const STARTS_ANYWHERE: bool;
+
+    /// Makes the edit of the text that begins at `start`, which is 0 unless it [starts
+    /// anywhere](TextEdit::STARTS_ANYWHERE).
+    fn make(self, text: &mut Vec<u8>, start: usize) -> R;
 
     /// Whether it is known that a text of so many bytes will keep its length.
     fn keeps_length(&self, _len: usize) -> bool {
@@ -321,8 +321,26 @@ trait TextEdit<R>: Sized {
 }
 
 impl<R, F: FnOnce(&mut Vec<u8>) -> R> TextEdit<R> for F {
-    fn make(self, text: &mut Vec<u8>) -> R {
+    const STARTS_ANYWHERE: bool = false;
+
+    fn make(self, text: &mut Vec<u8>, start: usize) -> R {
+        debug_assert_eq!(start, 0);
         self(text)
+    }
+}
+
+/// The edit of [`View::append`].
+struct OfEnd<'t> {
+    tail: &'t [u8],
+}
+
+impl TextEdit<u64> for OfEnd<'_> {
+    const STARTS_ANYWHERE: bool = true;
+
+    fn make(self, text: &mut Vec<u8>, start: usize) -> u64 {
+        grow_slowly(text, text.len() + self.tail.len());
+        text.extend_from_slice(self.tail);
+        (text.len() - start) as u64
     }
 }
 
@@ -333,10 +351,13 @@ struct OfBytes<F> {
 }
 
 impl<R, F: FnOnce(&mut [u8], Growth) -> R> TextEdit<R> for OfBytes<F> {
-    fn make(self, text: &mut Vec<u8>) -> R {
-        let growth = if text.len() < self.len_min { Growth::Longer } else { Growth::None };
-        lengthen(text, self.len_min);
-        (self.edit)(text, growth)
+    const STARTS_ANYWHERE: bool = true;
+
+    fn make(self, text: &mut Vec<u8>, start: usize) -> R {
+        let len_min = start + self.len_min;
+        let growth = if text.len() < len_min { Growth::Longer } else { Growth::None };
+        lengthen(text, len_min);
+        (self.edit)(&mut text[start..], growth)
     }
 
     fn keeps_length(&self, len: usize) -> bool {
@@ -441,13 +462,13 @@ impl EditContext<'_> {
 
     /// Edits the string of an entry that has not expired. A string outside is edited where it lies, and stays
     /// there.
-    fn edit_live<R, E: From<WrongType>>(
+    fn edit_live<R, E: From<WrongType>, T: TextEdit<R>>(
         &mut self,
         mut entry: Occupied<'_, Value>,
         before: &Before,
         text: &mut Vec<u8>,
         check: impl FnOnce(&[u8]) -> Result<(), E>,
-        edit: impl TextEdit<R>,
+        edit: T,
     ) -> Result<R, E> {
         let meta = before.meta;
         let item = string_value(meta, entry.inline(), entry.outside())?;
@@ -458,14 +479,19 @@ impl EditContext<'_> {
         if meta.shape() != Shape::Long {
             text.extend_from_slice(item.text(&mut I64Text::new()));
             check(text)?;
-            let result = edit.make(text);
+            let result = edit.make(text, 0);
             self.store_text(entry, before, text, Form::Raw, before.deadline);
             return Ok(result);
         }
         check(item.text(&mut I64Text::new()))?;
-        match entry.outside_mut().and_then(Value::text_mut) {
-            Some(text) => Ok(edit.make(text)),
-            None => Err(WrongType.into()),
+        match entry.outside_mut() {
+            Some(Value::Arrived(arrived)) if T::STARTS_ANYWHERE => {
+                Ok(arrived.edit(|text, start| edit.make(text, start)))
+            }
+            value => match value.and_then(Value::text_mut) {
+                Some(text) => Ok(edit.make(text, 0)),
+                None => Err(WrongType.into()),
+            },
         }
     }
 

@@ -110,8 +110,8 @@ impl Drop for Arrival {
 mod tests {
     use super::*;
     use crate::keyspace::tests::{NOW, keyspace, with};
-    use crate::string::Expiry;
-    use crate::{Form, Keyspace};
+    use crate::string::{Expiry, Growth};
+    use crate::{Form, Keyspace, WrongType};
     use base::{Item, Millis};
 
     const TEXT: usize = 40_000;
@@ -212,7 +212,34 @@ mod tests {
                 assert_eq!(view.set_range(key, 2, b"xyz").unwrap(), TEXT as u64);
             });
         }
-        assert_eq!(stored(&keyspace, "page"), stored(&keyspace, "copy"));
+        let same = || assert_eq!(stored(&keyspace, "page"), stored(&keyspace, "copy"));
+        same();
+        // Where it lies, in a longer buffer, in one that is twice as long, and as a whole.
+        let far = TEXT as u64 * 3;
+        for name in ["page", "copy"] {
+            with(&keyspace, NOW, name, |view, key| {
+                assert_eq!(view.append(key, b"!").unwrap(), TEXT as u64 + 1);
+                assert_eq!(view.append(key, &[b'+'; 90]).unwrap(), TEXT as u64 + 91);
+                assert_eq!(view.set_range(key, TEXT as u64 + 100, b"end").unwrap(), TEXT as u64 + 103);
+                let third = view.edit_bytes(key, 1, |text, growth| (text[2], text.len(), growth));
+                assert_eq!(third.unwrap(), (b'x', TEXT + 103, Growth::None));
+            });
+        }
+        same();
+        for name in ["page", "copy"] {
+            with(&keyspace, NOW, name, |view, key| {
+                assert_eq!(view.set_range(key, far, b"far").unwrap(), far + 3);
+            });
+        }
+        same();
+        for name in ["page", "copy"] {
+            with(&keyspace, NOW, name, |view, key| {
+                let cut = |text: &mut Vec<u8>| text.drain(..7).len();
+                let done: Result<usize, WrongType> = view.edit_text(key, |_| Ok(()), cut);
+                assert_eq!(done.unwrap(), 7);
+            });
+        }
+        same();
         with(&keyspace, NOW, "page", |view, key| assert!(view.remove(key)));
     }
 }
