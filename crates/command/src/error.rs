@@ -1,7 +1,7 @@
 //! Every error reply, with the exact text that Redis sends. Each has one named constructor, so that two
 //! commands that refuse the same thing answer the same. Nothing here runs on the success path.
 use std::borrow::Cow;
-use store::{AddError, WrongType};
+use store::{AddError, EditError, WrongType};
 
 /// An error reply, its code included, without the leading `-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub struct Error(Cow<'static, [u8]>);
 
 /// How much is quoted of a word that may be of any length, as in the peer.
 const QUOTED_BYTES_MAX: usize = 128;
+
+const WOULD_COPY: &str = "WOULDCOPY";
 
 const fn fixed(text: &'static str) -> Error {
     Error(Cow::Borrowed(text.as_bytes()))
@@ -36,6 +38,13 @@ impl Error {
     pub fn quoting(parts: &[&[u8]]) -> Error {
         let text = parts.iter().flat_map(|part| part.split(|byte| *byte == 0).next());
         Error(Cow::Owned(text.flatten().copied().collect()))
+    }
+    /// No answer: the command would copy a long text first, and is to run where nobody waits for that.
+    fn would_copy() -> Error {
+        fixed(WOULD_COPY)
+    }
+    pub fn is_would_copy(&self) -> bool {
+        self.text() == WOULD_COPY.as_bytes()
     }
     /// The key holds a value of another type than the command's.
     pub fn wrong_type() -> Error {
@@ -644,6 +653,15 @@ impl Error {
 impl From<WrongType> for Error {
     fn from(_: WrongType) -> Error {
         Error::wrong_type()
+    }
+}
+
+impl From<EditError> for Error {
+    fn from(error: EditError) -> Error {
+        match error {
+            EditError::WrongType => Error::wrong_type(),
+            EditError::WouldCopy => Error::would_copy(),
+        }
     }
 }
 

@@ -27,3 +27,18 @@ impl Kind {
 /// The key holds a value of another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongType;
+
+/// Why the text of a string is not edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditError {
+    WrongType,
+    /// It is long and has another owner, a snapshot for instance, so it would be copied, and the view was
+    /// told to leave that to another thread ([`crate::View::leave_copies`]). Nothing is changed.
+    WouldCopy,
+}
+
+impl From<WrongType> for EditError {
+    fn from(_: WrongType) -> EditError {
+        EditError::WrongType
+    }
+}

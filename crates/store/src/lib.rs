@@ -88,7 +88,7 @@ pub use keyspace::stats::ShardStats;
 pub use keyspace::taken::{Kept, Taken, TooLong};
 pub use keyspace::view::{Key, View};
 pub use keyspace::whole::{Deadlines, ScanStep};
-pub use kind::{Kind, WrongType};
+pub use kind::{EditError, Kind, WrongType};
 pub use list::api::{List, ListMut};
 pub use pack::count_ones;
 pub use pack::end_keeping;

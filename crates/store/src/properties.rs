@@ -3,8 +3,8 @@
 //! merged meanwhile.
 use crate::model::{Model, Text, Value, pop, push};
 use crate::{
-    AddError, Deadline, End, Expiry, Fill, Form, Growth, Key, Keyspace, KeyspaceOptions, Settings, View,
-    WrongType,
+    AddError, Deadline, EditError, End, Expiry, Fill, Form, Growth, Key, Keyspace, KeyspaceOptions, Settings,
+    View, WrongType,
 };
 use base::hash::Seed;
 use base::random::Random;
@@ -130,7 +130,7 @@ impl Run {
 
     fn step_append(&mut self) {
         let (db, key, text) = (self.db(), self.key(), self.text());
-        let len = self.with(db, &key, |view, key| view.append(key, &text));
+        let len = self.with(db, &key, |view, key| view.append(key, &text).map_err(wrong));
         let expected = self.model.edit(db, &key, |old| old.extend_from_slice(&text));
         assert_eq!(len, expected, "seed {}", self.seed);
     }
@@ -138,7 +138,7 @@ impl Run {
     fn step_set_range(&mut self) {
         let (db, key, text) = (self.db(), self.key(), self.text());
         let (start, text) = (self.length(), if text.is_empty() { vec![b'1'] } else { text });
-        let len = self.with(db, &key, |view, key| view.set_range(key, start as u64, &text));
+        let len = self.with(db, &key, |view, key| view.set_range(key, start as u64, &text).map_err(wrong));
         let expected = self.model.edit(db, &key, |old| {
             old.resize(old.len().max(start + text.len()), 0);
             old[start..start + text.len()].copy_from_slice(&text);
@@ -154,6 +154,7 @@ impl Run {
                 bytes[last] ^= 1;
                 (bytes.len() as u64, growth)
             })
+            .map_err(wrong)
         });
         let len = self.model.edit(db, &key, |old| {
             old.resize(old.len().max(last + 1), 0);
@@ -453,4 +454,10 @@ fn overflow_is_refused_and_leaves_the_value() {
         assert_eq!(view.add(key, 1), Err(AddError::Overflow));
         assert_eq!(view.string(key), Ok(Some(Item::Int(i64::MAX))));
     });
+}
+
+/// Nobody has told these views to leave copies to others.
+fn wrong(error: EditError) -> WrongType {
+    assert_eq!(error, EditError::WrongType);
+    WrongType
 }

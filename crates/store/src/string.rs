@@ -8,7 +8,7 @@ use crate::expiry::deadline::Deadline;
 use crate::keyspace::arrivals::OFFERED_BYTES_MIN;
 use crate::keyspace::shard::BUFFER_KEPT_BYTES_MAX;
 use crate::keyspace::view::{Before, EditContext};
-use crate::kind::{Kind, WrongType};
+use crate::kind::{EditError, Kind, WrongType};
 use crate::value::Form;
 use crate::value::{EMBSTR_BYTES_MAX, Encoded, Value, string_value};
 use crate::{Key, View};
@@ -46,6 +46,9 @@ pub enum Growth {
 /// the exact size wastes less.
 const HANDED_OVER_BYTES_MIN: usize = 16 << 10;
 const _: () = assert!(HANDED_OVER_BYTES_MIN >= INLINE_BYTES_MAX);
+
+/// To copy so many bytes takes as long as a thousand short commands.
+const LEFT_BYTES_MIN: usize = if cfg!(debug_assertions) { 2 << 10 } else { 2 << 20 };
 
 /// An allocation of at least so many bytes has pages of its own.
 const RECLAIMED_BYTES_MIN: usize = 1 << 20;
@@ -178,7 +181,7 @@ impl View<'_> {
     }
 
     /// Appends to the string under `key`, which is created where it is missing. Returns the new length.
-    pub fn append(&mut self, key: &Key<'_>, tail: &[u8]) -> Result<u64, WrongType> {
+    pub fn append(&mut self, key: &Key<'_>, tail: &[u8]) -> Result<u64, EditError> {
         // Where there is no key it is the whole string, and a long one stays where it has arrived.
         if tail.len() >= OFFERED_BYTES_MIN && self.peek_kind(key).is_none() {
             self.put_string(key, tail, Form::Auto, Expiry::Clear);
@@ -189,7 +192,7 @@ impl View<'_> {
 
     /// Overwrites the string under `key` from `offset` on, padding it with zero bytes up to there; the key is
     /// created where it is missing. `bytes` is not empty. Returns the new length.
-    pub fn set_range(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> Result<u64, WrongType> {
+    pub fn set_range(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> Result<u64, EditError> {
         let start = usize::try_from(offset).expect("the command refuses more than proto-max-bulk-len");
         let end = start + bytes.len();
         self.edit_bytes(key, end as u64, |text, _| {
@@ -206,7 +209,7 @@ impl View<'_> {
         key: &Key<'_>,
         len_min: u64,
         edit: impl FnOnce(&mut [u8], Growth) -> R,
-    ) -> Result<R, WrongType> {
+    ) -> Result<R, EditError> {
         let len_min = usize::try_from(len_min).expect("the command refuses more than proto-max-bulk-len");
         self.edit(key, Form::Raw, OfBytes { len_min, edit })
     }
@@ -251,7 +254,7 @@ impl View<'_> {
         check: impl FnOnce(&[u8]) -> Result<(), E>,
         edit: impl FnOnce(&mut Vec<u8>) -> R,
     ) -> Result<R, E> {
-        self.edit_checked(key, Form::Raw, check, edit)
+        self.edit_checked(key, Form::Raw, None, (check, edit))
     }
 
     /// [`View::edit_text`] without a check; `form_when_new` is the form of a string that is created.
@@ -260,18 +263,20 @@ impl View<'_> {
         key: &Key<'_>,
         form_when_new: Form,
         edit: impl TextEdit<R>,
-    ) -> Result<R, WrongType> {
-        self.edit_checked(key, form_when_new, |_| Ok(()), edit)
+    ) -> Result<R, EditError> {
+        let left = self.leaves_copies().then_some(EditError::WouldCopy);
+        self.edit_checked(key, form_when_new, left, (|_: &[u8]| Ok(()), edit))
     }
 
     /// Does the work of [`View::edit_text`]. The deadline stays. A string outside its entry stays outside,
-    /// because edits hardly ever make a text shorter.
+    /// because edits hardly ever make a text shorter. A long one that has other owners is copied first, or
+    /// `left` is returned.
     fn edit_checked<R, E: From<WrongType>, T: TextEdit<R>>(
         &mut self,
         key: &Key<'_>,
         form_when_new: Form,
-        check: impl FnOnce(&[u8]) -> Result<(), E>,
-        edit: T,
+        left: Option<E>,
+        (check, edit): (impl FnOnce(&[u8]) -> Result<(), E>, T),
     ) -> Result<R, E> {
         let (map, seed, mut context) = self.open(key);
         let mut text = std::mem::take(&mut context.buffers.text);
@@ -285,7 +290,7 @@ impl View<'_> {
                     context.store_text(entry, &before, &mut text, form_when_new, Deadline::Never);
                     Ok(result)
                 } else {
-                    context.edit_live(entry, &before, &mut text, check, edit)
+                    context.edit_live((entry, &before, left), &mut text, check, edit)
                 }
             }
             Entry::Vacant(entry) => {
@@ -464,8 +469,7 @@ impl EditContext<'_> {
     /// there.
     fn edit_live<R, E: From<WrongType>, T: TextEdit<R>>(
         &mut self,
-        mut entry: Occupied<'_, Value>,
-        before: &Before,
+        (mut entry, before, left): (Occupied<'_, Value>, &Before, Option<E>),
         text: &mut Vec<u8>,
         check: impl FnOnce(&[u8]) -> Result<(), E>,
         edit: T,
@@ -484,6 +488,11 @@ impl EditContext<'_> {
             return Ok(result);
         }
         check(item.text(&mut I64Text::new()))?;
+        if let Some(left) = left.filter(|_| item.len() >= LEFT_BYTES_MIN)
+            && entry.outside_if_sole().is_none()
+        {
+            return Err(left);
+        }
         match entry.outside_mut() {
             Some(Value::Arrived(arrived)) if T::STARTS_ANYWHERE => {
                 Ok(arrived.edit(|text, start| edit.make(text, start)))

@@ -1,8 +1,8 @@
 //! Strings and lists as commands see them: what they are called, where they lie, and what an edit leaves.
 use crate::keyspace::tests::{NOW, each_frozen, keyspace, set, text_of, with};
 use crate::{
-    AddError, Deadline, End, Expiry, Fill, Form, Growth, KeyInfo, Keyspace, Kind, LookUp, Policy, Settings,
-    WrongType,
+    AddError, Deadline, EditError, End, Expiry, Fill, Form, Growth, KeyInfo, Keyspace, Kind, LookUp, Policy,
+    Settings, WrongType,
 };
 use base::{Item, Millis};
 
@@ -370,8 +370,8 @@ fn a_value_of_another_type_is_refused_and_stays() {
     with(&keyspace, NOW, "l", |view, key| {
         view.list_or_new(key).expect("a list").push(End::Head, b"1");
         assert_eq!(view.string(key), Err(WrongType));
-        assert_eq!(view.append(key, b"x"), Err(WrongType));
-        assert_eq!(view.set_range(key, 0, b"x"), Err(WrongType));
+        assert_eq!(view.append(key, b"x"), Err(EditError::WrongType));
+        assert_eq!(view.set_range(key, 0, b"x"), Err(EditError::WrongType));
         assert_eq!(view.kind(key).map(Kind::name), Some("list"));
     });
 }

@@ -1,8 +1,9 @@
 //! Long strings that stay in the buffer that their request has arrived in: whatever the command is called and
 //! however the request comes, keys hold what was sent.
+use crate::append_only::{Folder, command};
 use crate::client::{Client, bulk, config, engines, request, start};
 use base::random::Random;
-use server::Config;
+use server::{AppendSync, Config};
 use std::time::Duration;
 
 const LEN: usize = 5_000;
@@ -112,6 +113,108 @@ fn a_string_that_stays_in_its_buffer_is_edited_copied_and_moved_as_any() {
         // Nothing of them is left: what counts for the next round is what it writes itself.
         client.check("DEL copy moved nothing", ":3\r\n");
     }
+}
+
+/// Requests that edit the text under k; what they make of it, and their reply.
+type Edit = (&'static str, fn(&mut String) -> String);
+const EDITS: [Edit; 5] = [
+    ("APPEND k !", |text| {
+        text.push('!');
+        format!(":{}\r\n", text.len())
+    }),
+    ("SETRANGE k 3 ABC", |text| {
+        text.replace_range(3..6, "ABC");
+        format!(":{}\r\n", text.len())
+    }),
+    ("SETBIT k 15 0", |text| {
+        let byte = text.as_bytes()[1];
+        text.replace_range(1..2, &char::from(byte & !1).to_string());
+        format!(":{}\r\n", byte & 1)
+    }),
+    ("BITFIELD k SET u8 #7 88", |text| {
+        let byte = text.as_bytes()[7];
+        text.replace_range(7..8, "X");
+        format!("*1\r\n:{byte}\r\n")
+    }),
+    ("SETRANGE k 9000 end", |text| {
+        text.extend(std::iter::repeat_n('\0', 9_000 - text.len()));
+        text.push_str("end");
+        format!(":{}\r\n", text.len())
+    }),
+];
+
+/// COPY shares the text, which is copied by whoever edits it first: on another thread where it is long,
+/// unless the request runs with others.
+#[test]
+fn a_long_text_that_has_other_owners_is_copied_elsewhere_before_it_is_edited() {
+    let folder = Folder::new("shared-texts");
+    for config in [config(), folder.config(AppendSync::EverySecond)] {
+        let server = start(Config { worker_threads: 1, ..config });
+        let [mut client, mut other] = [(); 2].map(|()| Client::connect(&server));
+        let lent = |client: &mut Client| client.info("lent_requests").parse::<u64>().expect("a number");
+        let mut random = Random::new(5);
+        for way in ["plain", "EXEC", "script"] {
+            let mut own = text(&mut random);
+            client.send(&request(&["SET", "k", &own, "EX", "1000"]));
+            client.expect("+OK\r\n");
+            for (line, edit) in EDITS {
+                let before = own.clone();
+                client.check("COPY k copy REPLACE", ":1\r\n");
+                let (reply, lent_before) = (edit(&mut own), lent(&mut client));
+                match way {
+                    "plain" => client.check(line, &reply),
+                    "EXEC" => {
+                        client.check("MULTI", "+OK\r\n");
+                        client.check(line, "+QUEUED\r\n");
+                        client.check("EXEC", &format!("*1\r\n{reply}"));
+                    }
+                    _ => {
+                        let words: Vec<&str> = line.split(' ').collect();
+                        let call = ["EVAL", "return redis.call(unpack(ARGV))", "1", "k"];
+                        client.send(&request(&[&call[..], &words[..]].concat()));
+                        client.expect(&reply);
+                    }
+                }
+                assert_eq!(lent(&mut client) - lent_before, u64::from(way == "plain"), "{way}: {line}");
+                other.check("GET k", &bulk(&own));
+                other.check("GET copy", &bulk(&before));
+                // It is its own now.
+                let lent_before = lent(&mut client);
+                client.check("SETRANGE k 0 _", &format!(":{}\r\n", own.len()));
+                own.replace_range(0..1, "_");
+                assert_eq!(lent(&mut client), lent_before, "{way}: {line}");
+                client.check("GET k", &bulk(&own));
+                client.check("TTL copy", ":1000\r\n");
+            }
+        }
+        client.check("COPY k wrong REPLACE", ":1\r\n");
+        client.check("LPUSH l 1", ":1\r\n");
+        client.check("APPEND l 1", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
+    }
+    // What was recorded reads as what was done.
+    let server = folder.start().unwrap();
+    let mut client = Client::connect(&server);
+    client.check("STRLEN k", ":9003\r\n");
+    client.check("GETRANGE k 8999 -1", "$4\r\n\0end\r\n");
+    client.check("GETRANGE k 7 7", "$1\r\nX\r\n");
+}
+
+#[test]
+fn an_append_only_file_that_shares_a_long_text_and_edits_it_is_loaded() {
+    let (mut random, mut file) = (Random::new(6), Vec::new());
+    let mut own = text(&mut random);
+    file.extend(request(&["SET", "k", &own]));
+    let first = own.clone();
+    for (number, (line, edit)) in EDITS.into_iter().enumerate() {
+        file.extend(command(&format!("COPY k copy{number}")));
+        file.extend(command(line));
+        edit(&mut own);
+    }
+    let folder = Folder::holding("shared-texts-loaded", &file);
+    let server = folder.start().unwrap();
+    let mut client = Client::connect(&server);
+    client.check("GET k", &bulk(&own));
+    client.check("GET copy0", &bulk(&first));
 }
 
 #[test]

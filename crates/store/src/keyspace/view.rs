@@ -97,6 +97,8 @@ impl Modes {
     const LEAVES_TRACE: u64 = 2;
     /// Keys are created in the order of their places.
     const IN_ORDER: u64 = 4;
+    /// Long texts are not copied.
+    const LEAVES_COPIES: u64 = 8;
 
     #[inline(always)]
     fn has(self, mode: u64) -> bool {
@@ -470,6 +472,17 @@ impl<'k> View<'k> {
         self.modes.set(Modes::LEAVES_TRACE, true);
         self.used = None;
         self.aside.has_created = false;
+    }
+
+    /// From here on a command that would copy a long text before it edits it fails with
+    /// [`crate::EditError::WouldCopy`]: it is to run where nobody waits for that.
+    #[inline(always)]
+    pub fn leave_copies(&mut self) {
+        self.modes.set(Modes::LEAVES_COPIES, true);
+    }
+
+    pub(crate) fn leaves_copies(&self) -> bool {
+        self.modes.has(Modes::LEAVES_COPIES)
     }
 
     /// From here on each lookup counts as a keyspace hit or miss. Dispatch calls this for commands that only

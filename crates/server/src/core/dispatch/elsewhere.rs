@@ -226,6 +226,26 @@ impl<'s> Executor<'s> {
         })
     }
 
+    /// A command that takes no time by itself has failed. Where that is because it would copy a long text,
+    /// which a snapshot has as well, it runs elsewhere, if it can.
+    #[cold]
+    pub(super) fn copy_elsewhere(
+        &mut self,
+        session: &mut Session,
+        row: &'s Row,
+        done: Done,
+        (request, reply): (&Request<'_, '_>, &mut Reply),
+    ) -> Done {
+        match row.run {
+            Run::Data(DataRun::Keys(run) | DataRun::Long(&Long { run, .. }))
+                if done.as_ref().is_err_and(Error::is_would_copy) =>
+            {
+                self.run_long(session, row, Long::writing(|_| Some(u64::MAX), run), request, reply)
+            }
+            _ => done,
+        }
+    }
+
     /// How a very large request runs, if it does not run at once.
     pub(super) fn wide(&self, session: &Session, row: &Row, args: &Args<'_>) -> Option<Wide> {
         if let Some(long) = long_of_words(row, args) {

@@ -644,11 +644,18 @@ impl<'s> Executor<'s> {
         if let Some(run) = run_of_keys(row, &request.args)
             && let (Some(key), Some(hash)) = (row.only_key(&request.args), request.hash)
         {
-            if self.recorder.is_on() {
+            let (db, key) = (session.db, (key, hash));
+            let done = if self.recorder.is_on() {
                 cold_path();
-                return self.run_on_key_recorded(session.db, row, run, (key, hash), (request, reply));
-            }
-            return self.run_on_key(session.db, row, run, (key, hash), (request.args, reply));
+                self.run_on_key_recorded(db, row, run, key, (request, reply))
+            } else {
+                self.run_on_key(db, row, run, key, (request.args, reply))
+            };
+            return if done.is_err() {
+                self.copy_elsewhere(session, row, done, (request, reply))
+            } else {
+                done
+            };
         }
         self.run_otherwise(session, row, request, reply)
     }
@@ -738,6 +745,7 @@ impl<'s> Executor<'s> {
         let (keyspace, settings) = (&self.server.keyspace, &self.config.store);
         let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, settings, key, hash);
         self.prepare(&mut view, row, &[key]);
+        view.leave_copies();
         let done = run(&mut Call::new(&mut view, args, &[key], reply));
         self.let_go(view);
         done

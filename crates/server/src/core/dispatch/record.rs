@@ -45,6 +45,7 @@ impl Executor<'_> {
         let (keyspace, settings, journal) = (&self.server.keyspace, &self.config.store, &self.server.journal);
         let (mut view, key) = keyspace.lock_one_hashed(db, self.now.wall, settings, key, hash);
         self.prepare(&mut view, row, &[key]);
+        view.leave_copies();
         let words = request.args.framed(request.framing).filter(|_| row.flags.has(Flags::WRITE));
         let mut recording = self.recorder.begin_drafted(journal, db, view.changes(), words);
         let keys = [key];

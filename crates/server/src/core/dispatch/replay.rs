@@ -65,7 +65,10 @@ impl<'s> Executor<'s> {
         let args = request.args;
         let done = match row.run {
             Run::Data(DataRun::Keys(run)) => match (row.only_key(&args), request.hash) {
-                (Some(key), Some(hash)) => self.run_on_key(db, row, run, (key, hash), (args, reply)),
+                (Some(key), Some(hash)) => match self.run_on_key(db, row, run, (key, hash), (args, reply)) {
+                    Err(error) if error.is_would_copy() => self.run_on_keys(db, row, run, request, reply),
+                    done => done,
+                },
                 _ => self.run_on_keys(db, row, run, request, reply),
             },
             // One that would wait for its keys does nothing: nobody takes up what it leaves.
