@@ -2,7 +2,7 @@
 use super::row::{ABOUT, ROW};
 use super::{id, trim};
 use crate::argument::{int, is_word};
-use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec};
+use crate::{Access, Arg, Arity, Call, Command, DataRun, Doc, Done, Error, Flags, KeySpec, Long, work};
 use resp::Args;
 use store::{Event, Fate, Id, References};
 
@@ -46,7 +46,7 @@ pub(super) const XDELEX: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(xdelex),
+    run: DataRun::Long(&Long::writing(|call| deleted(call, 2), xdelex).unless(|args| names_few(args, 2))),
     ..ROW
 };
 
@@ -105,6 +105,20 @@ pub(super) fn block(args: &Args<'_>, mut index: usize) -> Result<(References, Ve
         }
     }
     Ok((references.unwrap_or_default(), ids.ok_or_else(Error::syntax)?))
+}
+
+/// Whether a request with such a block from `index` on never takes long: it has few ids, and does not look
+/// for them in all groups.
+pub(super) fn names_few(args: &Args<'_>, index: usize) -> bool {
+    let keeps = |word| matches!(trim::references(word), None | Some(References::Keep));
+    args.len() < usize::from(work::NAMED_FEW) && keeps(args.at(index)) && keeps(args.at(args.len() - 1))
+}
+
+/// How many steps it takes.
+pub(super) fn deleted(call: &mut Call<'_, '_>, index: usize) -> Option<u64> {
+    let Ok((references, ids)) = block(&call.args, index) else { return Some(0) };
+    let steps = work::STEPS_AN_EDIT + trim::groups_looked_at(call, references);
+    Some(steps.saturating_mul(ids.len() as u64))
 }
 
 fn listed_ids(args: &Args<'_>, index: usize) -> Result<Vec<Id>, Error> {

@@ -48,7 +48,9 @@ pub(super) const XACKDEL: Command = Command {
         ],
         ..ABOUT
     },
-    run: DataRun::Keys(xackdel),
+    run: DataRun::Long(
+        &Long::writing(|call| delete::deleted(call, 3), xackdel).unless(|args| delete::names_few(args, 3)),
+    ),
     ..ROW
 };
 

@@ -163,12 +163,13 @@ impl Options {
         stream.trim_with(trim, precision, self.references.unwrap_or_default())
     }
 
-    /// By how many entries go; leaves go as a whole, unless references are looked for.
+    /// By how many entries go; leaves go as a whole, unless references are looked for, in every group.
     pub(super) fn steps(&self, call: &mut Call<'_, '_>) -> Option<u64> {
         const ENTRIES_A_STEP: u64 = 32;
         let len = call.view.elements(call.key(0));
+        let looks = 1 + groups_looked_at(call, self.references.unwrap_or_default());
         let going = match self.trim {
-            _ if len < LONG_STEPS => 0,
+            _ if len.saturating_mul(looks) < LONG_STEPS => 0,
             Some(Trim::MaxLen(max)) => len.saturating_sub(max),
             Some(Trim::MinId(min)) => {
                 let before = min.prev().map(|last| (Id::MIN, last));
@@ -180,7 +181,7 @@ impl Options {
         let going = if self.is_about { going.min(self.entries_max(call.view.settings())) } else { going };
         Some(match self.references {
             None | Some(References::Keep) => going / ENTRIES_A_STEP,
-            Some(_) => going,
+            Some(_) => going.saturating_mul(looks),
         })
     }
 
@@ -194,6 +195,14 @@ impl Options {
                 limit => limit.min(1_000_000),
             },
         }
+    }
+}
+
+/// In how many groups an entry is looked for that goes.
+pub(super) fn groups_looked_at(call: &mut Call<'_, '_>, references: References) -> u64 {
+    match (references, call.view.stream(call.key(0))) {
+        (References::Delete | References::Respect, Ok(Some(stream))) => stream.groups().len() as u64,
+        _ => 0,
     }
 }
 

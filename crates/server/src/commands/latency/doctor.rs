@@ -60,9 +60,9 @@ pub(super) fn examine(events: &Events, config: &Config, now_s: i64) -> String {
 fn nothing_seen(config: &Config) -> String {
     match config.latency_monitor_ms {
         0 => "The latency monitor is off. CONFIG SET latency-monitor-threshold <milliseconds> makes it keep what \
-            takes so long; then ask again."
+            takes so long; then ask again.\n"
             .into(),
-        ms => format!("Nothing has taken {ms} ms or longer since the monitor was switched on or reset."),
+        ms => format!("Nothing has taken {ms} ms or longer since the monitor was switched on or reset.\n"),
     }
 }
 

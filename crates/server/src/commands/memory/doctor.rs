@@ -28,13 +28,13 @@ pub(super) fn examine(patient: &Patient) -> String {
     let data = figures.used.saturating_sub(figures.startup);
     if data < SMALL_BYTES {
         return format!(
-            "The server holds {} beyond what it needs when it is empty: too little to say anything about.",
+            "The server holds {} beyond what it needs when it is empty: too little to say anything about.\n",
             human(data)
         );
     }
     let found: Vec<String> = FINDINGS.iter().filter_map(|finding| finding(patient)).collect();
     if found.is_empty() {
-        return "Nothing is remarkable about where the memory goes.".into();
+        return "Nothing is remarkable about where the memory goes.\n".into();
     }
     let lines = found.iter().map(|text| format!("\n * {text}\n"));
     format!("This is remarkable about where the memory goes:\n{}", lines.collect::<String>())
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_healthy_server_is_told_so_and_a_small_one_that_nothing_can_be_told() {
-        assert_eq!(examine(&healthy()), "Nothing is remarkable about where the memory goes.");
+        assert_eq!(examine(&healthy()), "Nothing is remarkable about where the memory goes.\n");
         let mut small = healthy();
         small.figures.used = 3 * MB;
         assert!(examine(&small).contains("2.00M beyond"), "{}", examine(&small));
