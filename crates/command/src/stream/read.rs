@@ -121,9 +121,12 @@ fn read_of(call: &mut Call<'_, '_>, streams: usize) -> Option<u64> {
     (steps >= LONG_STEPS).then_some(steps)
 }
 
-/// The entries that are given to the consumer, or given again, each of which is noted.
+/// The entries that are given to the consumer, or given again, each of which is noted. Again it is told of
+/// entries that are deleted too.
 fn given(call: &mut Call<'_, '_>) -> Option<u64> {
-    if gives_few(&call.args) || call.elements().sum::<u64>() < work::FEW_ELEMENTS {
+    let is_of_new = call.args.iter_from(call.args.len() - call.keys().len()).all(|id| id == b">");
+    let are_few = is_of_new && call.elements().sum::<u64>() < work::FEW_ELEMENTS;
+    if gives_few(&call.args) || are_few {
         return Some(0);
     }
     let request = request(&call.args, Reader::InGroup, call.view.clock()).ok()?;
@@ -134,7 +137,13 @@ fn given(call: &mut Call<'_, '_>) -> Option<u64> {
         let Some(group) = stream.group(name.group) else { continue };
         let entries = match call.args.at(request.ids_at + index) == b">" {
             true => behind(stream, group.last_id(), request.count),
-            false => group.pending_len().min(request.count.unwrap_or(u64::MAX)),
+            false => {
+                let consumer = group.find_consumer(name.consumer).map(|id| group.consumer(id));
+                let pending = consumer.map_or(0, |consumer| consumer.pending_len());
+                let told = pending.min(request.count.unwrap_or(u64::MAX));
+                steps += work::STEPS_AN_EDIT * told;
+                told
+            }
         };
         steps += work::edited(|| call.extent(key), entries);
     }

@@ -144,3 +144,37 @@ fn a_member_moves_only_where_it_is_in_one_set_and_may_be_in_the_other() {
     }
     client.check("EXISTS a", ":0\r\n");
 }
+
+/// What a group has pending is looked at also where the entries have gone, and in every group where references
+/// to entries go with these.
+#[test]
+fn what_groups_have_pending_counts_for_requests_that_go_through_it() {
+    let server = start(config());
+    let mut client = Client::connect(&server);
+    (1..=60).for_each(|n| drop(client.raw(&format!("XADD x {n}-0 f v"))));
+    for group in 0..100 {
+        client.check(&format!("XGROUP CREATE x g{group} 0"), "+OK\r\n");
+    }
+    client.raw("XREADGROUP GROUP g0 c STREAMS x >");
+    let ids: Vec<String> = (1..=60).map(|n| format!("{n}-0")).collect();
+    let few = ["XREADGROUP GROUP g0 other STREAMS x 0", "XTRIM x MAXLEN 60 DELREF", "XDELEX x IDS 1 60-0"];
+    check(&mut client, &few, false);
+    let many = [
+        "XDELEX x DELREF IDS 2 58-0 59-0",
+        "XDELEX x IDS 2 56-0 57-0 ACKED",
+        "XACKDEL x g0 DELREF IDS 2 54-0 55-0",
+        "XADD x DELREF MAXLEN 50 100-0 f v",
+        "XTRIM x MAXLEN 48 DELREF",
+        "XTRIM x MAXLEN 46 ACKED",
+    ];
+    check(&mut client, &many, true);
+    check(
+        &mut client,
+        &["XDELEX x KEEPREF IDS 1 53-0", "XTRIM x MAXLEN 44", "XADD x MAXLEN 44 101-0 f v"],
+        false,
+    );
+    client.raw(&format!("XDEL x {} 100-0 101-0", ids.join(" ")));
+    client.check("XLEN x", ":0\r\n");
+    check(&mut client, &["XREADGROUP GROUP g0 c COUNT 2 STREAMS x 0"], false);
+    check(&mut client, &["XREADGROUP GROUP g0 c STREAMS x 0"], true);
+}
