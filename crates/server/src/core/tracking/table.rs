@@ -113,6 +113,7 @@ struct Part {
     /// None until somebody reads a key.
     buckets: Vec<Bucket>,
     entries: usize,
+    keys: u64,
     /// What the buckets have allocated.
     bytes: usize,
 }
@@ -215,6 +216,7 @@ impl Table {
         if part.entries > part.buckets.len() * ENTRIES_MEAN {
             part.grow(number as u64);
         }
+        part.keys += u64::from(!is_known_key);
         self.items.fetch_add(1, Relaxed);
         self.keys.fetch_add(u64::from(!is_known_key), Relaxed);
         true
@@ -230,6 +232,7 @@ impl Table {
             part.change(index, |bucket| bucket.take(is_of, |word, _| slots.push(slot_of(word))));
         }
         if !slots.is_empty() {
+            part.keys -= 1;
             self.items.fetch_sub(slots.len() as u64, Relaxed);
             self.keys.fetch_sub(1, Relaxed);
         }
@@ -271,8 +274,9 @@ impl Table {
                 gone.dedup();
                 let bucket = &part.buckets[index];
                 let is_left = |hash: &Hash| (0..bucket.len()).any(|at| bucket.is_of(at, *hash));
-                let lost = gone.iter().filter(|hash| !is_left(hash)).count();
-                self.keys.fetch_sub(lost as u64, Relaxed);
+                let lost = gone.iter().filter(|hash| !is_left(hash)).count() as u64;
+                part.keys -= lost;
+                self.keys.fetch_sub(lost, Relaxed);
             }
         }
     }
@@ -280,17 +284,9 @@ impl Table {
     /// Forgets everything and gives all memory back.
     pub(super) fn clear(&self) {
         for part in &self.parts {
-            let mut part = locked(part);
-            for index in 0..part.buckets.len() {
-                let mut gone: Vec<u64> = Vec::new();
-                let bucket = &part.buckets[index];
-                gone.extend(bucket.words.iter().zip(&bucket.tops).map(|(w, t)| hash_of(*w, *t, 0).0));
-                self.items.fetch_sub(gone.len() as u64, Relaxed);
-                gone.sort_unstable();
-                gone.dedup();
-                self.keys.fetch_sub(gone.len() as u64, Relaxed);
-            }
-            *part = Part::default();
+            let gone = std::mem::take(&mut *locked(part));
+            self.items.fetch_sub(gone.entries as u64, Relaxed);
+            self.keys.fetch_sub(gone.keys, Relaxed);
         }
     }
 }
