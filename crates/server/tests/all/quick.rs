@@ -145,8 +145,8 @@ fn a_member_moves_only_where_it_is_in_one_set_and_may_be_in_the_other() {
     client.check("EXISTS a", ":0\r\n");
 }
 
-/// What a group has pending is looked at also where the entries have gone, and in every group where references
-/// to entries go with these.
+/// What a group has pending is looked at also where the entries have gone, and in every group where
+/// references to entries go with these.
 #[test]
 fn what_groups_have_pending_counts_for_requests_that_go_through_it() {
     let server = start(config());
