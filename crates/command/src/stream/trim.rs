@@ -200,10 +200,10 @@ impl Options {
 
 /// In how many groups an entry is looked for that goes.
 pub(super) fn groups_looked_at(call: &mut Call<'_, '_>, references: References) -> u64 {
-    match (references, call.view.stream(call.key(0))) {
-        (References::Delete | References::Respect, Ok(Some(stream))) => stream.groups().len() as u64,
-        _ => 0,
+    if references == References::Keep {
+        return 0;
     }
+    call.view.stream(call.key(0)).ok().flatten().map_or(0, |stream| stream.groups().len() as u64)
 }
 
 /// KEEPREF, DELREF or ACKED.
