@@ -47,7 +47,8 @@ pub enum Growth {
 const HANDED_OVER_BYTES_MIN: usize = 16 << 10;
 const _: () = assert!(HANDED_OVER_BYTES_MIN >= INLINE_BYTES_MAX);
 
-/// To copy so many bytes takes as long as a thousand short commands.
+/// A shared text of at least so many bytes is not copied by a view that leaves copies to another thread: that
+/// takes as long as a thousand short commands.
 const LEFT_BYTES_MIN: usize = if cfg!(debug_assertions) { 2 << 10 } else { 2 << 20 };
 
 /// An allocation of at least so many bytes has pages of its own.

@@ -121,8 +121,8 @@ fn read_of(call: &mut Call<'_, '_>, streams: usize) -> Option<u64> {
     (steps >= LONG_STEPS).then_some(steps)
 }
 
-/// The entries that are given to the consumer, or given again, each of which is noted. Again it is told of
-/// entries that are deleted too.
+/// The entries that are given to the consumer, or given again, each of which is noted. Ids whose entries were
+/// deleted are given again too.
 fn given(call: &mut Call<'_, '_>) -> Option<u64> {
     let is_of_new = call.args.iter_from(call.args.len() - call.keys().len()).all(|id| id == b">");
     let are_few = is_of_new && call.elements().sum::<u64>() < work::FEW_ELEMENTS;

@@ -66,6 +66,7 @@ impl<'s> Executor<'s> {
         let done = match row.run {
             Run::Data(DataRun::Keys(run)) => match (row.only_key(&args), request.hash) {
                 (Some(key), Some(hash)) => match self.run_on_key(db, row, run, (key, hash), (args, reply)) {
+                    // Nobody waits for a replay: the text is copied here.
                     Err(error) if error.is_would_copy() => self.run_on_keys(db, row, run, request, reply),
                     done => done,
                 },
